@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tables import NOTICE, table
 
-from virt_steward.apis import CRDS
+from virt_steward.apis.crds import CRDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from tests.clients import a_client
-from virt_steward.apis import CRDS
 from virt_steward.apis.crd import Crd
+from virt_steward.apis.crds import CRDS
 from virt_steward.apis.installplanapprover import (
     HISTORY_KEPT,
     INSTALL_PLAN_APPROVER,

@@ -1,20 +1,30 @@
-"""Measures the start of a single controller until it is ready, and its memory at rest, beside a bare Python."""
+"""Measures the start of a single controller until it is ready, and its memory at rest, beside a bare Python.
+
+It starts as in its image: with the ServiceAccount of a pod, with compiled modules and with the image's settings.
+"""
 
 import asyncio
+import os
+import re
 import subprocess
 import sys
 import urllib.error
 import urllib.request
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from urllib.parse import urlsplit
 
 from tests.bench.figures import Figure, Round
-from tests.controllers.approver.process import a_process, an_installation, home_of
+from tests.controllers.approver.process import Process, an_installation, home_of
 from tests.eventually import eventually
+from tests.grants import Account
 from virt_steward_demo.local.controlplane import ControlPlane, ReservedPort
+from virt_steward_demo.local.processes import Child
 
 ROUNDS = 7
 POLL = 0.005
+IN_POD = str(Path(__file__).with_name("in_pod.py"))
 BARE = "bare Python"
 _RSS = "print(next(line for line in open('/proc/self/status') if line.startswith('VmRSS:')).split()[1])"
 
@@ -22,11 +32,12 @@ _RSS = "print(next(line for line in open('/proc/self/status') if line.startswith
 async def measure(control_plane: ControlPlane, folder: Path) -> tuple[Figure, Figure]:
     """The approver, with its own rights, its servers and its Lease, as a pod runs it."""
     account = await an_installation(control_plane)
-    kubeconfig = account.write_kubeconfig(folder / "startup", control_plane)
+    pod = _a_pod(folder / "startup", control_plane, account)
+    await _start(pod)  # compiles the modules
     starts, memories = [], []
     for _ in range(ROUNDS):
         bare = _bare_start()
-        seconds, rss = await _start(kubeconfig, home_of(account))
+        seconds, rss = await _start(pod)
         starts.append(Round((seconds,), (bare,)))
         memories.append(Round((rss,), (_bare_memory(),)))
     return (
@@ -35,20 +46,56 @@ async def measure(control_plane: ControlPlane, folder: Path) -> tuple[Figure, Fi
     )
 
 
-async def _start(kubeconfig: Path, namespace: str) -> tuple[float, float]:
+@dataclass(frozen=True, slots=True)
+class _Pod:
+    service_account: Path
+    environment: dict[str, str]
+    log: Path
+
+
+def _a_pod(folder: Path, control_plane: ControlPlane, account: Account) -> _Pod:
+    folder.mkdir()
+    (folder / "token").write_text(account.token)
+    (folder / "ca.crt").write_bytes(control_plane.authority.certificate)
+    (folder / "namespace").write_text(home_of(account))
+    server = urlsplit(control_plane.server)
+    environment = {
+        **_image_settings(),
+        "PATH": os.environ["PATH"],
+        "POD_NAMESPACE": home_of(account),
+        "PYTHONPYCACHEPREFIX": str(folder / "compiled"),
+        "KUBERNETES_SERVICE_HOST": str(server.hostname),
+        "KUBERNETES_SERVICE_PORT": str(server.port),
+    }
+    return _Pod(folder, environment, folder / "log")
+
+
+def _image_settings() -> dict[str, str]:
+    """What the image sets for Python, but for where its modules are."""
+    settings = re.findall(r"(PYTHON\w+)=(\S+)", Path("Containerfile").read_text())
+    return {name: value for name, value in settings if name not in {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE"}}
+
+
+async def _start(pod: _Pod) -> tuple[float, float]:
     """Seconds from the start of the process until /readyz says so, and MiB of memory after that."""
     port = ReservedPort()
     port.release()
     address = f"127.0.0.1:{port.number}"
-    options = (f"--health-probe-bind-address={address}", "--metrics-bind-address=127.0.0.1:0", "--lease-duration=15")
+    command = [sys.executable, IN_POD, str(pod.service_account), "run", "--controllers=approver"]
+    command += [f"--health-probe-bind-address={address}", "--metrics-bind-address=127.0.0.1:0", "--lease-duration=15"]
+    command += ["--debug-bind-address=0", "--log-format=json"]
+    pod.log.write_bytes(b"")
     started = perf_counter()
-    with a_process(kubeconfig, namespace, *options, measured=True) as process:
+    child = Child(command, log=pod.log, env=pod.environment)
+    try:
         while not await asyncio.to_thread(_is_ready, f"http://{address}/readyz"):  # noqa: ASYNC110 - of another process
             await asyncio.sleep(POLL)
         seconds = perf_counter() - started
-        assert await eventually(lambda: process.said("leading"), within=60)
+        assert await eventually(lambda: b'"leading"' in pod.log.read_bytes(), within=60)
         await asyncio.sleep(1)  # what the first reconciles need is released by then
-        return seconds, process.rss
+        return seconds, Process(child, pod.log).rss
+    finally:
+        child.kill()
 
 
 def _is_ready(url: str) -> bool:

@@ -18,7 +18,7 @@ from tests.fleet import a_secret
 from tests.forkserver import HOOK, Fork, fork_server
 from tests.grants import Account, an_account
 from tests.machines import a_config
-from virt_steward.apis import CRDS
+from virt_steward.apis.crds import CRDS
 from virt_steward.controllers import definition
 from virt_steward.controllers.options import ControllerOptions
 from virt_steward.kube.client import Client, Selection

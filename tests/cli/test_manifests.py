@@ -5,7 +5,7 @@ import typer
 import yaml
 from typer.testing import CliRunner
 
-from virt_steward.apis import CRDS
+from virt_steward.apis.crds import CRDS
 from virt_steward.cli.manifests import ManifestFormat, crds, printed, rbac
 from virt_steward.cli.manifests import manifests as manifests_command
 from virt_steward.packaging.parts import namespace

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from virt_steward.apis import CRDS
+from virt_steward.apis.crds import CRDS
 from virt_steward.apis.profiles import LOAD_AWARE
 from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG
 from virt_steward.controllers.approver.olm import INSTALL_PLAN

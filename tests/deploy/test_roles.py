@@ -16,7 +16,7 @@ from tests.deploy.attempts import ATTEMPTS, CONFIG, HCO, HCO_NAME, Attempt, Worl
 from tests.eventually import eventually
 from tests.machines import a_config, a_machine
 from tests.operators import a_pending_plan, create
-from virt_steward.apis import CRDS
+from virt_steward.apis.crds import CRDS
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.apis.profiles import EXAMPLE, HIGHER_DENSITY, LOAD_AWARE
 from virt_steward.controllers.advisor import annotation_keys as plans

@@ -17,7 +17,7 @@ import yaml
 from tests.cli.commands import Ended, steward
 from tests.docs.blocks import FOLLOWED, INDENTED, ROOT, Block, blocks_of, executed, pages
 from tests.test_house import targets
-from virt_steward.apis import CRDS
+from virt_steward.apis.crds import CRDS
 from virt_steward.holds.gate_settings import decode_gates
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import AlreadyExists

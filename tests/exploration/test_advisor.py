@@ -14,9 +14,10 @@ from virt_steward.controllers.advisor.decide import decide
 from virt_steward.controllers.advisor.observation import ALWAYS, AdvisorObservation
 from virt_steward.controllers.advisor.report import next_status, with_plan
 from virt_steward.controllers.advisor.steps import ApplyItem, AwaitItem, Redraft, Settle
+from virt_steward.objects.canonical import sha256
 from virt_steward.objects.windows import Closed
 from virt_steward.plans.draft import judged
-from virt_steward.plans.fingerprint import plan_hash, sha256
+from virt_steward.plans.fingerprint import plan_hash
 from virt_steward.platform.health import Health, NotReady, Ready
 
 NAMES = ("first", "second")

@@ -17,7 +17,8 @@ from structlog.testing import capture_logs
 from tests.eventually import eventually
 from virt_steward.runtime import http_server
 from virt_steward.runtime.addresses import BadAddress, parse_address
-from virt_steward.runtime.http_server import HttpServer, raise_open_files_limit
+from virt_steward.runtime.http_routes import Routes
+from virt_steward.runtime.http_server import HttpServer, connection_options, raise_open_files_limit
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -50,9 +51,10 @@ async def serving(
     application.router.add_post("/form", form)
     address = parse_address("--metrics-bind-address", "127.0.0.1:0")
     assert address
-    server = HttpServer(
-        application, address, listening=listening, most_connections=most_connections, idle_timeout=idle_timeout
+    runner = web.AppRunner(
+        application, shutdown_timeout=http_server.STOP_TIMEOUT, **connection_options(idle_timeout=idle_timeout)
     )
+    server = HttpServer(runner, address, listening=listening, most_connections=most_connections)
     await server.start()
     try:
         yield server
@@ -179,7 +181,7 @@ async def test_http_server_logs_nothing_about_aborted_request(caplog: pytest.Log
 
 async def test_http_server_names_address_in_use() -> None:
     async with serving() as server:
-        second = HttpServer(web.Application(), server.bound)
+        second = HttpServer(Routes({}), server.bound)
         with pytest.raises(BadAddress, match="choose another address"):
             await second.start()
 

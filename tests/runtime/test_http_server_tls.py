@@ -18,7 +18,7 @@ from virt_steward.kube.tls import KeyPair
 from virt_steward.platform.tls_profile import PROFILES
 from virt_steward.runtime import http_server
 from virt_steward.runtime.addresses import parse_address
-from virt_steward.runtime.http_server import HttpServer
+from virt_steward.runtime.http_server import HttpServer, connection_options
 from virt_steward.runtime.serving_tls import server_context
 
 
@@ -44,7 +44,9 @@ async def serving(tls: SettableTls, *, most_connections: int = 10) -> AsyncItera
     application.router.add_get("/", hello)
     address = parse_address("--metrics-bind-address", "127.0.0.1:0")
     assert address
-    server = HttpServer(application, address, most_connections=most_connections, tls=tls)
+    server = HttpServer(
+        web.AppRunner(application, **connection_options()), address, most_connections=most_connections, tls=tls
+    )
     await server.start()
     try:
         yield server

@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
 from tests.eventually import eventually
-from tests.kube.certificates import a_pair
+from tests.kube.certificates import a_pair, an_authority
 from tests.runtime.clocks import ManualClock
 from tests.runtime.managers import a_watcher, running
 from tests.runtime.receiver import Receiver, receiving
@@ -193,13 +193,28 @@ async def test_notifier_rereads_authorization_file(receiver: Receiver, tmp_path:
     assert receiver.authorizations == ["Bearer one", "Bearer two"]
 
 
-async def test_notifier_refuses_untrusted_certificate(tmp_path: Path) -> None:
+def a_server_context(folder: Path) -> ssl.SSLContext:
     pair = a_pair("localhost")
-    (tmp_path / "chain").write_bytes(pair.chain)
-    (tmp_path / "key").write_bytes(pair.key)
-    trust = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    trust.load_cert_chain(tmp_path / "chain", tmp_path / "key")
-    async with receiving(trust) as receiver:
+    (folder / "chain").write_bytes(pair.chain)
+    (folder / "key").write_bytes(pair.key)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(folder / "chain", folder / "key")
+    return context
+
+
+async def test_notifier_trusts_certificates_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "authorities").write_bytes(an_authority().chain)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authorities"))
+    async with receiving(a_server_context(tmp_path)) as receiver:
+        notifier, registry = a_notifier(SystemClock(), chat=Endpoint(receiver.url))
+        async with notifier.running():
+            notifier.send("chat", NOTICE)
+            assert await eventually(lambda: counted(registry, "chat", "sent") == 1)
+    assert len(receiver.got) == 1
+
+
+async def test_notifier_refuses_untrusted_certificate(tmp_path: Path) -> None:
+    async with receiving(a_server_context(tmp_path)) as receiver:
         clock = ManualClock()
         notifier, _ = a_notifier(clock, chat=Endpoint(receiver.url))
         with capture_logs() as logged:

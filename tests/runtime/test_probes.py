@@ -235,7 +235,7 @@ async def test_probes_report_taken_port() -> None:
         f"--health-probe-bind-address 127.0.0.1:{port}: Address already in use; "
         "choose another address, or 0 to turn it off"
     )
-    assert probes.servers["metrics"]._runner.addresses == []
+    assert probes.servers["metrics"]._listening.fileno() == -1  # closed again
 
 
 async def test_probes_skip_disabled_servers() -> None:

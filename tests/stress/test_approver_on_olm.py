@@ -19,7 +19,7 @@ from tests.installplans import INSTALL_PLAN
 from tests.olm.catalog import APP, DEMO, EXTRA, STEPS
 from tests.olm.lifecycle_manager import LifecycleManager
 from tests.olm.namespaces import OperatorNamespace
-from virt_steward.apis import CRDS
+from virt_steward.apis.crds import CRDS
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.controllers.approver.definition import ACCESS
 from virt_steward.kube.client import Client

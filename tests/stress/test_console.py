@@ -10,7 +10,7 @@ from tests.clients import a_client
 from tests.console.rig import Browser, a_console
 from tests.eventually import eventually
 from tests.installplans import an_install_plan, create_install_plan
-from virt_steward.apis import CRDS
+from virt_steward.apis.crds import CRDS
 from virt_steward.catalog.load import Catalog, load
 from virt_steward.console.cache import PlatformOptions
 from virt_steward.controllers.autopilot.annotation_keys import SCOPE

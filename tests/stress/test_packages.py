@@ -17,7 +17,7 @@ from tests.howtos import Follower
 from tests.olm.catalog import STEWARD
 from tests.olm.lifecycle_manager import LifecycleManager
 from tests.olm.namespaces import OperatorNamespace
-from virt_steward.apis import CRDS
+from virt_steward.apis.crds import CRDS
 from virt_steward.controllers import NAMES
 from virt_steward.kube.client import Client, Selection
 from virt_steward.objects.identity import Key, Kind, ref_of

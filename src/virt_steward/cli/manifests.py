@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from virt_steward.apis import CRDS
+from virt_steward.apis.crds import CRDS
 from virt_steward.cli import (
     advisor_flags,
     approver_flags,

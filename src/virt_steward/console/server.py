@@ -19,7 +19,7 @@ from virt_steward.console.rendering import PageRenderer
 from virt_steward.console.rights import RightsCache
 from virt_steward.console.routes import add_routes
 from virt_steward.console.sessions import ViewerSessions
-from virt_steward.runtime.http_server import HttpServer, listen
+from virt_steward.runtime.http_server import STOP_TIMEOUT, HttpServer, connection_options, listen
 from virt_steward.runtime.supervision import essential, failure_of
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ class Console:
         listening = listen(self._settings.address)
         self.address = replace(self._settings.address, port=listening.getsockname()[1])
         application = self._application()
-        self._server = HttpServer(application, self.address, listening=listening, most_connections=MOST_CONNECTIONS)
+        runner = web.AppRunner(application, shutdown_timeout=STOP_TIMEOUT, **connection_options())
+        self._server = HttpServer(runner, self.address, listening=listening, most_connections=MOST_CONNECTIONS)
         await self._server.start()
         self._running = essential(self.cache.run(), "console cache")
         self._loading = asyncio.create_task(asyncio.to_thread(html.load_templates), name="console templates")

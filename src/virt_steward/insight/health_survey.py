@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
-from virt_steward.apis import CRDS
+from virt_steward.apis.crds import CRDS
 from virt_steward.controllers import NAMES, definition
 from virt_steward.insight.deployments import DEPLOYMENT, Deployment
 from virt_steward.insight.health import (

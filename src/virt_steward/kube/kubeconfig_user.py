@@ -22,13 +22,13 @@ from virt_steward.kube.credentials import (
     token_file,
 )
 from virt_steward.kube.errors import unusable
-from virt_steward.kube.exec_plugin import ExecCredentials, Plugin
 from virt_steward.kube.kubeconfig_file import data_or_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime
 
+    from virt_steward.kube.exec_plugin import ExecCredentials
     from virt_steward.kube.kubeconfig_file import ClusterSpec, Entry, ExecSpec, UserSpec
     from virt_steward.kube.tls import KeyPair
 
@@ -47,7 +47,7 @@ def credentials_of(
     if spec.exec:
         if spec.token or spec.token_file or spec.username or spec.client_certificate or spec.client_certificate_data:
             raise unusable(user.where, "has an exec plugin and other credentials: keep one of them")
-        return ExecCredentials(_plugin(user, spec.exec, cluster, env), now)
+        return _plugin(user, spec.exec, cluster, env, now)
     return UserCredentials(_headers(user), _certificate(user), now)
 
 
@@ -94,7 +94,15 @@ def _certificate(user: Entry[UserSpec]) -> CredentialSource[KeyPair | None]:
     return certificate(chain, key, user.where)
 
 
-def _plugin(user: Entry[UserSpec], spec: ExecSpec, cluster: Entry[ClusterSpec], env: Mapping[str, str]) -> Plugin:
+def _plugin(
+    user: Entry[UserSpec],
+    spec: ExecSpec,
+    cluster: Entry[ClusterSpec],
+    env: Mapping[str, str],
+    now: Callable[[], datetime],
+) -> ExecCredentials:
+    from virt_steward.kube.exec_plugin import ExecCredentials, Plugin  # noqa: PLC0415 - pods have none
+
     if not spec.command:
         raise unusable(user.where, "the exec plugin has no command: add one")
     if spec.api_version not in SUPPORTED_VERSIONS:
@@ -103,7 +111,7 @@ def _plugin(user: Entry[UserSpec], spec: ExecSpec, cluster: Entry[ClusterSpec], 
         raise unusable(user.where, "the exec plugin needs a terminal (interactiveMode: Always): use one that does not")
     if spec.interactive_mode not in {None, "", "Never", "IfAvailable"}:
         raise unusable(user.where, "the exec plugin's interactiveMode must be Never, IfAvailable or Always: correct it")
-    return Plugin(
+    plugin = Plugin(
         owner=user.where,
         command=str(user.path(spec.command)) if "/" in spec.command else spec.command,
         args=tuple(spec.args or ()),
@@ -115,6 +123,7 @@ def _plugin(user: Entry[UserSpec], spec: ExecSpec, cluster: Entry[ClusterSpec], 
         api_version=spec.api_version,
         hint=spec.install_hint or "install it, or correct the command of this user",
     )
+    return ExecCredentials(plugin, now)
 
 
 def _exec_info(spec: ExecSpec, cluster: Entry[ClusterSpec]) -> str:

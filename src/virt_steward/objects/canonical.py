@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import msgspec
@@ -17,3 +18,8 @@ def canonical(value: Any) -> bytes:
 def same(one: Any, other: Any) -> bool:
     """Compare as JSON does: unlike in Python, `true` is not 1."""
     return canonical(one) == canonical(other)
+
+
+def sha256(value: Any) -> str:
+    """Hash a value by its canonical JSON."""
+    return f"sha256:{hashlib.sha256(canonical(value)).hexdigest()}"

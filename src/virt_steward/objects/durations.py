@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from fractions import Fraction
 
 from virt_steward.objects.quoting import quoted
 
@@ -19,14 +18,14 @@ GRAMMAR = rf"0|[+]?(({NUMBER})(d|h|m|s|ms|{MICRO}s|ns))+"
 
 _GRAMMAR = re.compile(GRAMMAR)
 _PART = re.compile(rf"({NUMBER})([a-z{MICRO[1:-1]}]+)")
-_MICROSECONDS = {
-    "d": Fraction(86_400_000_000),
-    "h": Fraction(3_600_000_000),
-    "m": Fraction(60_000_000),
-    "s": Fraction(1_000_000),
-    "ms": Fraction(1_000),
-    "us": Fraction(1),
-    "ns": Fraction(1, 1_000),
+_NANOSECONDS = {
+    "d": 86_400_000_000_000,
+    "h": 3_600_000_000_000,
+    "m": 60_000_000_000,
+    "s": 1_000_000_000,
+    "ms": 1_000_000,
+    "us": 1_000,
+    "ns": 1,
 }
 
 
@@ -38,13 +37,14 @@ def parse_duration(text: str) -> timedelta:
     """The sum of all parts, in any order as in Go; what is below a microsecond is cut off."""
     if len(text) > LONGEST_TEXT or not _GRAMMAR.fullmatch(text):
         raise BadDuration(f"{quoted(text)} is not a duration; write numbers with units, such as 7d, 1h30m or 1.5h")
-    microseconds = sum(_microseconds(number, unit) for number, _, unit in _PART.findall(text))
+    microseconds = sum(_nanoseconds(number, unit) for number, _, unit in _PART.findall(text)) // 1_000
     if microseconds > LONGEST // timedelta(microseconds=1):
         raise BadDuration(f"{quoted(text)} is longer than {LONGEST.days} days")
-    return timedelta(microseconds=int(microseconds))
+    return timedelta(microseconds=microseconds)
 
 
-def _microseconds(number: str, unit: str) -> Fraction:
+def _nanoseconds(number: str, unit: str) -> int:
     whole, _, decimals = number.partition(".")
-    plain_unit = unit if unit in _MICROSECONDS else "us"  # micro is written in three ways
-    return Fraction(int(f"{whole}{decimals}"), 10 ** len(decimals)) * _MICROSECONDS[plain_unit]
+    plain_unit = unit if unit in _NANOSECONDS else "us"  # micro is written in three ways
+    scale: int = 10 ** len(decimals)
+    return int(f"{whole}{decimals}") * _NANOSECONDS[plain_unit] // scale

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from virt_steward import __version__
-from virt_steward.apis import CRDS
+from virt_steward.apis.crds import CRDS
 from virt_steward.controllers import NAMES
 from virt_steward.objects.identity import Key, ref_of
 from virt_steward.packaging.monitoring import of_operators, on_every_cluster

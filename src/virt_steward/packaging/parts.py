@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from yarl import URL
 
 from virt_steward import __version__
-from virt_steward.apis import CRDS
+from virt_steward.apis.crds import CRDS
 from virt_steward.controllers import NAMES, definition
 from virt_steward.controllers.advisor.admission import POLICIES as PLAN_POLICIES
 from virt_steward.controllers.advisor.options import THE_HCO, AdvisorOptions

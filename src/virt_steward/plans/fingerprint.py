@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from virt_steward.objects.canonical import canonical
+from virt_steward.objects.canonical import sha256
 from virt_steward.plans.fields import values
 
 if TYPE_CHECKING:
@@ -54,8 +53,3 @@ def plan_hash(profile: str, items: Iterable[PlanItem], *, back: bool = False, ex
 def record_name(profile: str, plan_hash: str) -> str:
     """The name of the record of what was there before a plan was executed (see `preimage.py`)."""
     return f"{profile}-{plan_hash[:_SHOWN]}"
-
-
-def sha256(value: Any) -> str:
-    """Hash a value by its canonical JSON."""
-    return f"sha256:{hashlib.sha256(canonical(value)).hexdigest()}"

@@ -13,10 +13,9 @@ import socket
 import time
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict
 
 import structlog
-from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestPayloadError
 
@@ -25,6 +24,9 @@ from virt_steward.runtime.supervision import essential, failure_of
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterable, Iterator
+
+    from aiohttp.web_protocol import RequestHandler
+    from aiohttp.web_server import Server
 
     from virt_steward.runtime.addresses import Address
 
@@ -58,17 +60,41 @@ class ServerTls(Protocol):
         """For the next connection; None: no connection may be served now."""
 
 
-class HttpServer:
-    """Serves one application at one address. Once it is full, the longest idle connection makes room for a new one."""
+class Runner(Protocol):
+    """What answers the requests: routes, or the AppRunner of an application of aiohttp."""
 
-    def __init__(  # noqa: PLR0913 - all but the first two are optional
+    @property
+    def server(self) -> Server | None:
+        """Makes the protocol of each connection; None before `setup`."""
+
+    async def setup(self) -> None: ...
+
+    async def cleanup(self) -> None: ...
+
+
+class ConnectionOptions(TypedDict):
+    """How aiohttp treats a connection."""
+
+    access_log: None
+    keepalive_timeout: float
+    logger: Any
+
+
+def connection_options(*, idle_timeout: float = IDLE_TIMEOUT) -> ConnectionOptions:
+    log_of_requests = _RequestLog(logging.getLogger(__name__))
+    return ConnectionOptions(access_log=None, keepalive_timeout=idle_timeout, logger=log_of_requests)
+
+
+class HttpServer:
+    """Serves at one address. Once it is full, the longest idle connection makes room for a new one."""
+
+    def __init__(
         self,
-        application: web.Application,
+        runner: Runner,
         address: Address,
         *,
         listening: socket.socket | None = None,
         most_connections: int = MOST_CONNECTIONS,
-        idle_timeout: float = IDLE_TIMEOUT,
         tls: ServerTls | None = None,
     ) -> None:
         """Listen at the address, or on a socket that listens there already. Without `tls`, in plain HTTP."""
@@ -77,13 +103,7 @@ class HttpServer:
         self._most_connections = most_connections
         self._tls = tls
         self._handshakes: dict[asyncio.Task[None], None] = {}  # oldest first
-        self._runner = web.AppRunner(
-            application,
-            access_log=None,
-            shutdown_timeout=STOP_TIMEOUT,
-            keepalive_timeout=idle_timeout,
-            logger=_RequestLog(logging.getLogger(__name__)),
-        )
+        self._runner = runner
         self._accepting: asyncio.Task[None] | None = None
         self._last_problem: dict[str, float] = {}
 
@@ -201,7 +221,7 @@ class HttpServer:
         has_room = len(connections) < self._most_connections or _close_longest_idle(connections)
         return server() if has_room else _Refused()
 
-    def _open(self) -> list[web.RequestHandler]:
+    def _open(self) -> list[RequestHandler]:
         """All connections but those that are being closed, which aiohttp lists until their task has ended."""
         server = self._runner.server
         return [one for one in server.connections if not one._force_close] if server else []  # noqa: SLF001 - no other way
@@ -216,7 +236,7 @@ def _waiting(listening: socket.socket, most: int) -> Iterator[socket.socket]:
             yield connection
 
 
-def _close_longest_idle(connections: Iterable[web.RequestHandler]) -> bool:
+def _close_longest_idle(connections: Iterable[RequestHandler]) -> bool:
     """Whether there was an idle connection; the oldest is first."""
     longest = next((one for one in connections if not one._request_in_progress), None)  # noqa: SLF001 - no other way
     if longest is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import html
+import ssl
 from contextlib import asynccontextmanager, suppress
 from enum import Enum, auto
 from pathlib import Path
@@ -127,7 +128,10 @@ class Notifier:
         """Send in the background; at the end, queued notifications get FLUSH seconds."""
         # Without aiohttp's own limit: it loses a cancellation that comes together with it.
         unlimited = aiohttp.ClientTimeout(total=None)
-        async with aiohttp.ClientSession(timeout=unlimited, cookie_jar=aiohttp.DummyCookieJar()) as session:
+        connector = aiohttp.TCPConnector(ssl=await self._trust())
+        async with aiohttp.ClientSession(
+            timeout=unlimited, connector=connector, cookie_jar=aiohttp.DummyCookieJar()
+        ) as session:
             self._tasks = tuple(
                 essential(self._deliver(name, line, session), f"notify-{name}") for name, line in self._queues.items()
             )
@@ -143,6 +147,12 @@ class Notifier:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _trust(self) -> ssl.SSLContext | bool:
+        """The certificates of the system, which are read only if an endpoint needs them."""
+        if any(line.endpoint.url.startswith("https:") for line in self._queues.values()):
+            return await asyncio.to_thread(ssl.create_default_context)
+        return True
 
     async def _deliver(self, name: str, line: _EndpointQueue, session: aiohttp.ClientSession) -> None:
         """Send what is queued, one after the other, in order; ends only by cancellation."""

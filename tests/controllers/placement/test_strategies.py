@@ -8,7 +8,8 @@ from tests.controllers.placement.builders import a_cluster, a_machine, a_view
 from virt_steward.controllers.placement.decide import decide
 from virt_steward.controllers.placement.observation import CapacityFree, KubeVirtMissing, MemberCluster, VmAbsent
 from virt_steward.controllers.placement.strategies import STRATEGIES, STRATEGY_HELP, STRATEGY_NAMES
-from virt_steward.controllers.placement.verdicts import Abstain, Chosen, ClusterScore
+from virt_steward.controllers.placement.strategies.strategy import ClusterScore
+from virt_steward.controllers.placement.verdicts import Abstain, Chosen
 
 EAST, WEST = a_cluster("east"), a_cluster("west")
 

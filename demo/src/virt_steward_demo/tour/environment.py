@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from virt_steward import app
-from virt_steward.apis import CRDS
+from virt_steward.apis.crds import CRDS
 from virt_steward.console.access import ACCESS as CONSOLE_ACCESS
 from virt_steward.controllers import NAMES, definition
 from virt_steward.controllers.options import ControllerOptions

@@ -16,8 +16,7 @@ import msgspec
 from virt_steward.apis.virtplatformconfig import VirtPlatformConfigStatus
 from virt_steward.controllers.advisor.adoption import Adopted, adopted_status, is_of_another_advisor
 from virt_steward.controllers.advisor.phases import IN_REVIEW, SETTLED, STARTING
-from virt_steward.objects.canonical import same
-from virt_steward.plans.fingerprint import sha256
+from virt_steward.objects.canonical import same, sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

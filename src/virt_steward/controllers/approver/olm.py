@@ -18,10 +18,10 @@ from virt_steward.controllers.approver.manual_approval import (
 )
 from virt_steward.controllers.approver.stamp_owner import NO_FIELDS, is_our_stamp
 from virt_steward.objects.approvals import LONGEST_TEXT
+from virt_steward.objects.canonical import sha256
 from virt_steward.objects.identity import Kind
 from virt_steward.objects.meta import Meta
 from virt_steward.objects.versions import version_of
-from virt_steward.plans.fingerprint import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from virt_steward.controllers.placement.strategies.strategy import ClusterScore
 
 
 class PlacementReason(StrEnum):
@@ -29,14 +33,6 @@ class PlacementReason(StrEnum):
     NO_ROOM = "NoClusterSchedulable"
     FROZEN = "Frozen"
     AMBIGUOUS = "AmbiguousPlacement"
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterScore:
-    """Why a strategy ranks a cluster where it does."""
-
-    cluster: str
-    words: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.placement.strategies.strategy import PlacementStrategy
-from virt_steward.controllers.placement.verdicts import ClusterScore
+from virt_steward.controllers.placement.strategies.strategy import ClusterScore, PlacementStrategy
 
 if TYPE_CHECKING:
     from virt_steward.controllers.placement.observation import CapacityFree, MemberCluster

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from virt_steward.controllers.placement.strategies.strategy import PlacementStrategy
-from virt_steward.controllers.placement.verdicts import ClusterScore
+from virt_steward.controllers.placement.strategies.strategy import ClusterScore, PlacementStrategy
 
 if TYPE_CHECKING:
     from virt_steward.controllers.placement.observation import MemberCluster

@@ -10,9 +10,14 @@ if TYPE_CHECKING:
 
     from virt_steward.controllers.placement.observation import MemberCluster
     from virt_steward.controllers.placement.options import PlacementRules
-    from virt_steward.controllers.placement.verdicts import ClusterScore
 
-    Rank = Callable[[tuple[MemberCluster, ...], PlacementRules], tuple[ClusterScore, ...]]
+
+@dataclass(frozen=True, slots=True)
+class ClusterScore:
+    """Why a strategy ranks a cluster where it does."""
+
+    cluster: str
+    words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +26,7 @@ class PlacementStrategy:
     """As --placement-strategy and the annotation of a Machine spell it."""
     help: str
     """What it does, for the help text."""
-    rank: Rank
+    rank: Callable[[tuple[MemberCluster, ...], PlacementRules], tuple[ClusterScore, ...]]
     """Orders clusters that are all suitable, the best first."""
     needs_capacity: bool = False
     """Whether the free memory and CPU of the clusters are measured before it ranks them."""
