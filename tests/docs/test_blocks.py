@@ -236,6 +236,8 @@ def _filled(word: str, block: Block, control_plane: ControlPlane, folder: Path) 
     """A word of a command with what a reader would put there: names, and files that the page shows."""
     if word == "KUBECONFIG":
         return str(control_plane.kubeconfig)
+    if word == "FOLDER":
+        return str(folder / "folder")
     if word.endswith(".yaml"):
         shown = [
             one.text
