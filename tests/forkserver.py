@@ -31,6 +31,8 @@ from virt_steward_demo.local.die_with_parent import PR_SET_PDEATHSIG
 from virt_steward_demo.local.processes import Child
 
 ROOT = Path(__file__).parents[1]
+PATIENCE = 120
+"""Seconds until its start counts as failed: it imports everything, which took 25 s on a busy machine."""
 MAX_REQUEST = 200_000
 """Bytes of arguments and environment, in one packet."""
 MAX_NUMBER = 64
@@ -107,7 +109,7 @@ class ForkServer:
         argv = [sys.executable, "-m", "tests.forkserver", str(self._path)]
         self._process = Child(argv, log=Path(self._folder.name) / "log", cwd=ROOT)
         atexit.register(self._process.kill)
-        assert eventually_blocking(self._path.exists, within=60), self._process.last_output()
+        assert eventually_blocking(self._path.exists, within=PATIENCE), self._process.last_output()
 
     def start(self, argv: list[str], env: Mapping[str, str], files: tuple[int, int, int]) -> Fork:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

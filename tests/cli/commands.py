@@ -20,7 +20,8 @@ from virt_steward_demo.cli.local import DOCUMENTS as LOCAL_DOCUMENTS
 
 ANSWERS = {**DOCUMENTS, **LOCAL_DOCUMENTS}
 PROGRAM = Path(sys.executable).with_name("virt-steward")
-PATIENCE = 30
+PATIENCE = 120
+"""Seconds until a command counts as hanging; on a busy machine one second of work becomes many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ async def on_a_terminal(*arguments: str, answers: str = "", interrupt_at: str = 
     os.close(theirs)
     seen = bytearray()
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             with suppress(OSError):  # that is how a terminal ends
                 while part := await asyncio.to_thread(os.read, mine, 4096):
                     seen += part

@@ -1,4 +1,4 @@
-"""Fixtures: the kinds that the console shows, its own account, and users with different rights."""
+"""Fixtures: the kinds that the console shows, its own account, users with different rights, and a real browser."""
 
 import asyncio
 import uuid
@@ -6,8 +6,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
+from playwright.async_api import Browser as Chromium
+from playwright.async_api import Page, expect
 
 from tests.clients import a_client
+from tests.console.browser import a_browser
 from tests.console.objects import define_all, no_config
 from tests.console.people import People
 from tests.console.rig import Browser, Served, a_console
@@ -18,6 +21,10 @@ from virt_steward.kube.client import Client
 from virt_steward.runtime.access import Installation
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.install import make_namespace
+
+expect.set_options(timeout=30_000)
+REFUSALS = ("401", "403", "404", "409")
+"""Status codes that browsers log as errors."""
 
 
 @pytest.fixture(scope="session")
@@ -64,3 +71,38 @@ async def browser(served: Served, people: People) -> AsyncIterator[Browser]:
     async with served.browser() as one:
         await one.sign_in(await people.admin())
         yield one
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def chromium() -> AsyncIterator[Chromium]:
+    async with a_browser() as started:
+        yield started
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def page(chromium: Chromium, served: Served, people: People) -> AsyncIterator[Page]:
+    """A browser window of an admin; a script error fails the test."""
+    async for opened in _window(chromium, served, await people.admin()):
+        yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def other(chromium: Chromium, served: Served, people: People) -> AsyncIterator[Page]:
+    """A window of another admin."""
+    async for opened in _window(chromium, served, await people.admin()):
+        yield opened
+
+
+async def _window(chromium: Chromium, served: Served, token: str) -> AsyncIterator[Page]:
+    context = await chromium.new_context(base_url=served.origin, viewport={"width": 1280, "height": 900})
+    opened = await context.new_page()
+    problems: list[str] = []
+    opened.on("pageerror", lambda error: problems.append(str(error)))
+    opened.on("console", lambda said: problems.append(said.text) if said.type in {"error", "warning"} else None)
+    await opened.goto("/")
+    await opened.get_by_label("Cluster token").fill(token)
+    await opened.get_by_role("button", name="Sign in").click()
+    await expect(opened.get_by_role("heading", name="Overview")).to_be_visible()
+    yield opened
+    await context.close()
+    assert not [one for one in problems if not any(status in one for status in REFUSALS)]

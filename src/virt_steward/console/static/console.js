@@ -1,70 +1,110 @@
 // Live updates of the open page, which keep focus and input. All pages also work without JavaScript.
 "use strict";
 
-const UNTOUCHED = new Set(["open", "hidden", "disabled", "value", "checked"]);  // state of the page, not of the server
+const KEPT = new Set(["open", "value", "checked"]);  // attributes that the person changes, not the server
+const FIELDS = "input:not([type=hidden]), select, textarea";
+const IDENTITY = ["name", "type", "action", "formaction", "aria-labelledby", "aria-label"];
+
+// Which elements are the same before and after an update. A button with another action is another button: one that has the
+// focus must not become it under the fingers.
+function identity(node) {
+  if (node.id) return `${node.nodeName}#${node.id}`;
+  return [node.nodeName, ...IDENTITY.map((name) => node.getAttribute(name))].join("|");
+}
 
 function morph(old, fresh) {
-  if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName || old.id !== fresh.id) {
-    old.replaceWith(fresh.cloneNode(true));
-    return;
-  }
-  if (old.nodeType !== Node.ELEMENT_NODE) {
-    if (old.data !== fresh.data) old.data = fresh.data;
-    return;
-  }
   if (old.dataset.plan && old.dataset.plan !== fresh.dataset.plan) {
     outdated(old);  // a decision must be about the plan that was shown
     return;
   }
   if (old.nodeName === "TIME" && old.dateTime === fresh.dateTime) return;
   for (const { name } of [...old.attributes]) {
-    if (!fresh.hasAttribute(name) && !UNTOUCHED.has(name)) old.removeAttribute(name);
+    if (!fresh.hasAttribute(name) && !KEPT.has(name)) old.removeAttribute(name);
   }
-  const isField = old.matches("input:not([type=hidden]), select, textarea");
+  const isField = old.matches(FIELDS);
   for (const { name, value } of [...fresh.attributes]) {
-    if (isField && UNTOUCHED.has(name)) continue;
+    if (isField && KEPT.has(name)) continue;
     if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   }
   if (old.nodeName === "PROGRESS") old.value = fresh.value;
   if (!isField) morphChildren(old, fresh);
 }
 
+// Elements are matched by identity, the first with the first, and so on. An element that has the focus is never moved, because
+// it would lose it: its siblings are moved around it. What somebody has typed into stays, even if the update has no such element.
 function morphChildren(old, fresh) {
+  const matches = matched(old, fresh);
+  const staying = new Set(matches.values());
+  const kept = new Set();
+  for (const one of [...old.children]) {
+    if (staying.has(one)) continue;
+    if (!isInUse(one)) one.remove();
+    else kept.add(one);
+  }
+  for (const one of kept) outdated(one);
   let at = old.firstChild;
   for (const wanted of [...fresh.childNodes]) {
-    if (wanted.id) {
-      const known = [...old.children].find((one) => one.id === wanted.id);
-      if (known && known !== at) old.insertBefore(known, at);
-      if (known) at = known;
-      if (!known) {
-        old.insertBefore(wanted.cloneNode(true), at);
-        continue;
-      }
+    while (kept.has(at)) at = at.nextSibling;
+    const known = wanted.nodeType === Node.ELEMENT_NODE ? matches.get(wanted) : textAt(at);
+    while (known && at !== known && (textAt(at) || known.contains(document.activeElement))) {
+      const passed = at;
+      at = at.nextSibling;
+      if (textAt(passed)) passed.remove();
+      else old.append(passed);
     }
-    if (!at) {
-      old.appendChild(wanted.cloneNode(true));
-      continue;
-    }
-    const next = at.nextSibling;
-    if (at.id && !wanted.id) {
-      old.insertBefore(wanted.cloneNode(true), at);
-      continue;
-    }
-    morph(at, wanted);
-    at = next;
+    const node = known || wanted;
+    if (node !== at) old.insertBefore(node, at);
+    if (known && textAt(known) && known.data !== wanted.data) known.data = wanted.data;
+    if (known && !textAt(known)) morph(known, wanted);
+    at = node.nextSibling;
   }
   while (at) {
-    const next = at.nextSibling;
-    if (at.dataset && at.dataset.plan) outdated(at);
-    else at.remove();
-    at = next;
+    const passed = at;
+    at = at.nextSibling;
+    if (!kept.has(passed)) passed.remove();
   }
 }
 
-function outdated(form) {
-  const warning = form.querySelector(".stale");
-  if (warning) warning.hidden = false;
-  for (const button of form.querySelectorAll("button")) button.disabled = true;
+function matched(old, fresh) {
+  const known = new Map();
+  for (const one of old.children) {
+    const key = identity(one);
+    known.set(key, [...(known.get(key) || []), one]);
+  }
+  const matches = new Map();
+  for (const wanted of fresh.children) {
+    const found = (known.get(identity(wanted)) || []).shift();
+    if (found) matches.set(wanted, found);
+  }
+  return matches;
+}
+
+function textAt(node) {
+  return node && node.nodeType !== Node.ELEMENT_NODE ? node : null;
+}
+
+function isInUse(element) {
+  if (element.dataset.plan && element.querySelector("button")) return true;  // a decision that cannot be sent any more says why
+  const fields = [...element.querySelectorAll(FIELDS)];
+  if (element.matches(FIELDS)) fields.push(element);
+  return fields.some((one) => one === document.activeElement || isChanged(one));
+}
+
+function isChanged(field) {
+  if (field.nodeName === "SELECT") {
+    const first = [...field.options].findIndex((one) => one.defaultSelected);
+    return field.selectedIndex !== Math.max(first, 0);
+  }
+  return field.type === "checkbox" ? field.checked !== field.defaultChecked : field.value !== field.defaultValue;
+}
+
+// The person keeps what was typed, but cannot send it. The next update that has the same plan again ends this.
+function outdated(element) {
+  for (const warning of element.querySelectorAll(".stale")) warning.hidden = false;
+  const forms = element.matches("form") ? [element] : [...element.querySelectorAll("form")];
+  for (const form of forms.filter((one) => one.method === "post")) {
+    for (const button of form.querySelectorAll("button")) button.disabled = true;
+  }
 }
 
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
@@ -133,6 +173,7 @@ function close() {
 // Browsers allow few connections to one server, so hidden pages close theirs.
 document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
 window.addEventListener("pagehide", close);
+window.addEventListener("pageshow", open);  // a page that the browser had kept
 updateTimes();
 setInterval(updateTimes, 20000);
 open();
