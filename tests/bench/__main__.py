@@ -6,12 +6,14 @@ operators on the same load. `--curves` shows how figures grow with the size.
 
 import argparse
 import asyncio
+import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
+from time import perf_counter
 from typing import Any
 
 import msgspec
@@ -33,6 +35,9 @@ from tests.widgets import install_crd
 from virt_steward import logs
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.local.progress import ProgressPrinter
+
+WIDTH = 140
+"""Columns, at least: a shorter line would cut the headings of a curve."""
 
 
 async def measure(control_plane: ControlPlane, progress: ProgressPrinter, folder: Path) -> Report:
@@ -100,6 +105,7 @@ def _rows(found: list[Performance]) -> Iterator[tuple[str, str, list[str]]]:
     yield "requests", "1", [f"{one.requests:.1f}" for one in found]
     yield "CPU of the operator, ms", "", [f"{one.cpu:.2f}" for one in found]
     yield "memory, MiB", "", [f"{one.memory:.0f}" for one in found]
+    yield "memory at most, MiB", "", [f"{one.peak:.0f}" for one in found]
     yield "start to first result, s", "", [f"{one.start:.2f}" for one in found]
     yield "requests per minute at rest", "", [f"{one.at_rest:.0f}" for one in found]
 
@@ -161,7 +167,8 @@ def main() -> None:
 
 
 def draw(names: list[str], most: int, folder: Path) -> list[dict[str, Any]]:
-    progress, document = ProgressPrinter(), []
+    progress, console, document = ProgressPrinter(), Console(), list[dict[str, Any]]()
+    console.width = max(console.width, WIDTH)
     for name in names:
         curve, rows = CURVES[name], {}
         for size in curve.sizes:
@@ -170,9 +177,10 @@ def draw(names: list[str], most: int, folder: Path) -> list[dict[str, Any]]:
             progress.say(f"measuring {size:,} {curve.unit}")
             below = folder / name / str(size)
             below.mkdir(parents=True)
-            rows[size] = asyncio.run(curve.row(size, below))
+            busy, started = os.getloadavg()[0], perf_counter()
+            rows[size] = asyncio.run(curve.row(size, below)) | {"load before": busy, "took s": perf_counter() - started}
             shutil.rmtree(below)
-        Console().print(curve_table(curve.title, curve.unit, rows))
+        console.print(curve_table(curve.title, curve.unit, rows))
         document.append({"curve": name, "rows": [{"size": size, **row} for size, row in rows.items()]})
     return document
 

@@ -100,6 +100,8 @@ class Performance:
     """Milliseconds for one reaction."""
     memory: float
     """MiB at the end."""
+    peak: float
+    """MiB at most."""
     at_rest: float
     """Requests in a minute in which nothing changes."""
 
@@ -113,6 +115,7 @@ class Performance:
             "requestsPerReaction": self.requests,
             "cpuMillisecondsPerReaction": self.cpu,
             "memoryMiB": self.memory,
+            "peakMemoryMiB": self.peak,
             "requestsPerMinuteAtRest": self.at_rest,
         }
 
@@ -162,6 +165,7 @@ class Bench:
                 requests,
                 cpu,
                 memory_of(child.pid),
+                memory_of(child.pid, "VmHWM:"),
                 at_rest,
             )
 
@@ -239,11 +243,11 @@ def cpu_of(pid: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def memory_of(pid: int) -> float:
-    """MiB of resident memory."""
-    return sum(_resident(one) for one in family_of(pid))
+def memory_of(pid: int, which: str = "VmRSS:") -> float:
+    """MiB of resident memory; VmHWM: the most so far."""
+    return sum(_resident(one, which) for one in family_of(pid))
 
 
-def _resident(pid: int) -> float:
+def _resident(pid: int, which: str) -> float:
     words = Path(f"/proc/{pid}/status").read_text().split()
-    return int(words[words.index("VmRSS:") + 1]) / 1024
+    return int(words[words.index(which) + 1]) / 1024
