@@ -25,8 +25,10 @@ from tests.cluster import a_control_plane
 from tests.eventually import eventually
 from tests.proxy import FaultProxy
 from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION, MACHINE
+from virt_steward.controllers.placement.options import SearchTimeouts
 from virt_steward.controllers.placement.search import VIRTUAL_MACHINE
 from virt_steward.kube.client import Client, Selection
+from virt_steward.kube.connection import ConnectionPool
 from virt_steward.objects.identity import Ref
 from virt_steward_demo.local.controlplane import ControlPlane
 
@@ -111,11 +113,20 @@ class RunningPlacement:
     async def flood(self, rate: int) -> Row:
         bare = await self._bare()
         mark, used = self.audit_log.mark(), cpu_of(self.pid)
+        places = asyncio.Semaphore(ConnectionPool.REQUESTS.value)
+
+        async def create() -> None:
+            try:
+                await self.load.provoke()
+            finally:
+                places.release()
+
         started = perf_counter()
         async with asyncio.TaskGroup() as creations:
             for number in range(rate * FLOOD_SECONDS):
                 await asyncio.sleep(max(0.0, started + number / rate - perf_counter()))
-                creations.create_task(self.load.provoke())
+                await places.acquire()  # one that waited for a connection would time out
+                creations.create_task(create())
         created = perf_counter() - started
         total = rate * FLOOD_SECONDS
         assert await eventually(partial(self.has_placed, total + 1), within=600)
@@ -134,6 +145,7 @@ class RunningPlacement:
         for _ in range(SEARCHES):
             machine = await self.load.provoke()
             assert await eventually(partial(is_placed, self.load, machine), within=120)
+            await asyncio.sleep(SearchTimeouts().apart)  # else the next waits until lists may be sent again
         row = self._row(self.audit_log.since(mark), used)
         return {"bare request ms": bare * 1000, "slowest member ms": self.slowest * 1000, "start s": self.start, **row}
 

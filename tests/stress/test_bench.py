@@ -12,6 +12,7 @@ from tests.bench.__main__ import comparison, measure
 from tests.bench.compare import compare
 from tests.bench.curves import CURVES
 from tests.bench.loads import LOADS, Approvals
+from tests.bench.startup import READY
 from tests.cluster import a_control_plane
 from virt_steward_demo.local.progress import ProgressPrinter
 
@@ -35,7 +36,7 @@ def test_no_ratio_is_a_quarter_worse_than_the_committed_one(tmp_path: Path) -> N
         if not worse:
             break
     print({name: f"{was:.2f} → {best[name]:.2f}" for name, was in committed.items()})
-    assert best.keys() == committed.keys()
+    assert best.keys() == {*committed, READY}  # a time that others who use the cores prolong; its CPU is compared
     assert worse == {}, "name: (committed, now)"
 
 
