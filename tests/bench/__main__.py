@@ -155,6 +155,9 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     given = arguments()
     logs.configure("console", "error")
+    busy, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if busy > cores:
+        ProgressPrinter().say(f"load average {busy:.1f} on {cores} cores: repeat this when the machine is idle")
     document: Any
     with tempfile.TemporaryDirectory(prefix="virt-steward-bench-") as folder:
         if given.curves is not None:

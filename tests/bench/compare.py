@@ -67,9 +67,9 @@ def ours(load: Load, account: Account) -> Subject:
     return Subject(OURS, command, account.user, account.token, home_of(account), load.env)
 
 
-async def another(client: Client, command: str, namespace: str) -> Subject:
-    """Any operator, as a cluster admin: which rights it needs is not known here."""
-    name = "bench-other"
+async def another(client: Client, command: str, namespace: str, number: int) -> Subject:
+    """Any operator, as a cluster admin: which rights it needs is not known here. Two may be of the same program."""
+    name = f"bench-{number}"
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
     binding = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -80,7 +80,8 @@ async def another(client: Client, command: str, namespace: str) -> Subject:
     }
     words = tuple(shlex.split(command))
     token = await token_for(client, (account, binding))
-    return Subject(Path(words[0]).name, words, f"system:serviceaccount:{namespace}:{name}", token, namespace)
+    title = f"{Path(words[0]).name} ({number})"
+    return Subject(title, words, f"system:serviceaccount:{namespace}:{name}", token, namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,8 @@ async def compare(
     async with a_client(control_plane) as client, AsyncExitStack() as stack:
         load = kind(control_plane, client, stack, size)
         subjects = [ours(load, await load.prepare())]
-        subjects += [await another(client, command, subjects[0].namespace) for command in against]
+        home = subjects[0].namespace
+        subjects += [await another(client, command, home, number) for number, command in enumerate(against, 2)]
         bare = await Bare.on(client)
         bench = Bench(load, bare, AuditLog(control_plane.audit_log), folder)
         return [await bench.measure(subject) for subject in subjects]
