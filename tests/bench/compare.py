@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import Any
 
 from tests.audit import AuditLog, Mark, Request
-from tests.bench.bare import PATCH, Bare
+from tests.bench.bare import PATCH, REPOSE, Bare
 from tests.bench.figures import Figure, Round
 from tests.bench.loads import Load
 from tests.clients import a_client
@@ -188,10 +188,11 @@ class Bench:
             answered = await self._done(subject, child, ref, mark)
             cause = [one for one in self.audit_log.since(mark) if _changes(one, ref) and one.user != subject.user][-1]
             reactions.append((answered - cause.time).total_seconds() * 1000)
+            await eventually(lambda: self._is_quiet(subject, 0.2), within=PATIENCE)
+            await asyncio.sleep(REPOSE)
             before = perf_counter()
             await self.bare.patch()
             patches.append((perf_counter() - before) * 1000)
-            await eventually(lambda: self._is_quiet(subject, 0.2), within=PATIENCE)
         return Round(tuple(reactions), tuple(patches))
 
     async def _done(self, subject: Subject, child: Child, ref: Ref, mark: Mark | None = None) -> datetime:
