@@ -42,9 +42,9 @@ check: setup  ## Check formatting, lint, types and import layers
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: setup  ## Measure latency, CPU and memory as ratios to a bare request
+bench: setup  ## Measure as ratios to a bare request; DOES=approver AGAINST="COMMAND" compares another operator
 	@$(BIN)/virt-steward local assets
-	@$(BIN)/python -m tests.bench $(ARGS)
+	@$(BIN)/python -m tests.bench $(if $(DOES),--does $(DOES)) $(if $(AGAINST),--against '$(AGAINST)') $(ARGS)
 
 manifests: setup  ## Generate deploy/: kustomizations, Helm chart, OLM bundle
 	@$(BIN)/virt-steward manifests --for kustomize --into deploy/base

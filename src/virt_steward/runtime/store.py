@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from virt_steward.kube.watch import Projected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
+    from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping, ValuesView
 
     from virt_steward.objects.identity import Key
 
@@ -38,6 +38,9 @@ class Store(Generic[T]):
 
     def keys(self) -> KeysView[Key]:
         return self._objects.keys()
+
+    def values(self) -> ValuesView[T]:
+        return self._objects.values()
 
     def by(self, index: str, value: str) -> list[T]:
         """The objects with this value in the index, ordered by key."""

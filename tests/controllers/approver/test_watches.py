@@ -158,9 +158,10 @@ def test_observe_takes_what_the_namespace_holds() -> None:
     elsewhere = (a_subscription(namespace="garden"), a_plan(V1, namespace="garden"))
     older = an_approver("zoe", created=ANN.metadata.creation_timestamp.replace(year=2020))
     twin = a_plan(V1, name="install-2", approved=True)
+    others = (a_plan(V2, name="install-3"), a_plan(V1, V2, name="install-4"))  # of which there may be thousands
     room = Room(
         *((SUBSCRIPTIONS, one) for one in (a_subscription(), elsewhere[0])),
-        *((PLANS, one) for one in (a_plan(V1), twin, elsewhere[1])),
+        *((PLANS, one) for one in (a_plan(V1), twin, *others, elsewhere[1])),
         (CSVS, a_csv(V2)),
         (APPROVERS, ANN),
         (APPROVERS, older),

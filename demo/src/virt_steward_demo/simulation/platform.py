@@ -28,6 +28,8 @@ from virt_steward_demo.simulation.pools import MASTER, WORKER
 from virt_steward_demo.simulation.virtualmachines import Workloads
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterable
+
     from virt_steward.kube.client import Client, Object
     from virt_steward.objects.identity import Kind
 
@@ -42,6 +44,8 @@ NAMESPACES = (
     "metallb-system",
 )
 VM_NAMESPACE = "tenants"
+AT_ONCE = 8
+"""Requests for which connections are free."""
 PACKAGES = (
     OlmPackage("backup-operator", ("2.0.0", "2.1.0")),
     OlmPackage("storage-operator", ("4.0.0", "4.1.0")),
@@ -141,7 +145,7 @@ class SimulatedPlatform:
         await add_pool(self.client, WORKER, maxUnavailable=self.shape.max_unavailable)
         masters = [Node(f"master-{number}", (MASTER, "control-plane")) for number in range(self.shape.masters)]
         workers = [Node(f"worker-{number}") for number in range(self.shape.workers)]
-        await asyncio.gather(*(add_node(self.client, node) for node in (*masters, *workers, *self.shape.nodes)))
+        await in_turns(add_node(self.client, node) for node in (*masters, *workers, *self.shape.nodes))
 
     async def _add_vms(self) -> None:
         for worker in range(self.shape.workers):
@@ -177,6 +181,17 @@ class SimulatedPlatform:
             await self.client.merge_patch(ref_of(obj), {"status": status}, subresource="status")
 
 
+async def in_turns(jobs: Iterable[Awaitable[None]]) -> None:
+    """A few at once: of thousands, the last would wait for a connection until it times out."""
+    gate = asyncio.Semaphore(AT_ONCE)
+
+    async def run(job: Awaitable[None]) -> None:
+        async with gate:
+            await job
+
+    await asyncio.gather(*map(run, jobs))
+
+
 async def clear(client: Client) -> None:
     """Delete all objects of a platform. Namespaces, Machines and the objects of OLM are kept."""
     kept = (*olm.STUBS, *machines.STUBS)
@@ -186,7 +201,7 @@ async def clear(client: Client) -> None:
 
 async def _remove_all(client: Client, kind: Kind) -> None:
     with suppress(NotServed):
-        await asyncio.gather(*(_remove(client, Ref(kind, key_of(one))) for one in await client.list(kind)))
+        await in_turns(_remove(client, Ref(kind, key_of(one))) for one in await client.list(kind))
 
 
 async def _remove(client: Client, ref: Ref) -> None:

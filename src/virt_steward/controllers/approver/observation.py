@@ -54,7 +54,7 @@ class ApproverObservation:
     unreadable: tuple[str, ...]
     """Subscriptions of the namespace that could not be read, by name."""
     siblings: tuple[InstallPlan, ...]
-    """Other plans of the namespace."""
+    """Other plans of the namespace with the same CSVs; all others cost time, and decide nothing."""
     installed: tuple[InstalledCsv, ...]
     """All CSVs of the namespace, without copies."""
     namespace_labels: Mapping[str, str] | None

@@ -78,7 +78,7 @@ def observe(stores: ApproverStores, key: Key, now: datetime) -> ApproverObservat
         unreadable=tuple(
             sorted(one.name for one in stores.subscriptions.unreadables() if one.namespace == key.namespace)
         ),
-        siblings=tuple(one for one in stores.plans.by("namespace", key.namespace) if one.metadata.name != key.name),
+        siblings=tuple(one for one in stores.plans.by("content", plan.content) if one.metadata.name != key.name),
         installed=tuple(stores.csvs.by("namespace", key.namespace)),
         namespace_labels=namespace.metadata.labels if namespace else None,
         approvers=tuple(sorted(stores.approvers, key=_age)),

@@ -112,6 +112,11 @@ class InstallPlan(msgspec.Struct, frozen=True):
         return sha256([self.metadata.uid, *sorted(self.csvs)]) if self.metadata.uid else ""
 
     @property
+    def content(self) -> str:
+        """What plans of a namespace have in common that install the same CSVs."""
+        return " ".join((self.metadata.namespace, *sorted(set(self.csvs))))
+
+    @property
     def is_open(self) -> bool:
         """Whether it requires an approval that OLM would accept now."""
         return not self.approved and self.approval == "Manual" and self.phase == REQUIRES_APPROVAL

@@ -194,11 +194,12 @@ class ApproverController:
 
     def _draft(self, approver: Approver) -> Draft:
         key, now = approver.metadata.key, self._clock.utc()
-        plans = {plan.metadata.key: plan for plan in self._stores.plans}
+        plans = self._stores.plans.values()
+        found = ((self._stores.plans.get(name), wait) for name, wait in self._pending.of(key))
         # A plan that another process approved while it led was not evaluated here.
-        open_ = ((plans[name], wait) for name, wait in self._pending.of(key) if name in plans and plans[name].is_open)
+        open_ = ((plan, wait) for plan, wait in found if plan and plan.is_open)
         waiting = self._memory.with_times(approver, open_, now)
-        namespaces = self._memory.namespaces(approver, plans.values()) if self._stores.watched else {}
+        namespaces = self._memory.namespaces(approver, plans) if self._stores.watched else {}
         outdated = self._memory.outdated(approver, self._stores.plan_versions)
         environment = ApproverEnvironment(
             self._reporter.endpoints,
@@ -208,9 +209,9 @@ class ApproverController:
             namespaces,
             outdated,
         )
-        status = fold(approver, plans.values(), waiting, now, environment)
+        status = fold(approver, plans, waiting, now, environment)
         self._reporter.all_pending(key, waiting)
-        self._reporter.status(approver, status, plans.values())
+        self._reporter.status(approver, status, plans)
         self._memory.leaves(key, status.counted_plans, outdated)
         return Draft(approver, status, is_outdated=bool(outdated))
 

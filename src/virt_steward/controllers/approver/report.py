@@ -70,9 +70,9 @@ def fold(
     fresh = _newest_first(
         plan
         for plan in plans
-        if plan.metadata.uid not in known
+        if _was_approved_by(approver, plan, environment)  # few are, so this comes first
+        and plan.metadata.uid not in known
         and environment.outdated.isdisjoint((EVERYWHERE, plan.metadata.namespace))
-        and _was_approved_by(approver, plan, environment)
     )
     counted = _with_room(counted, len(fresh), environment)
     room = COUNTED_PLANS_KEPT - len(counted)
@@ -137,13 +137,16 @@ def _still_counted(approver: Approver, plans: Collection[InstallPlan], environme
     it holds a plan with a higher resourceVersion. Each watched namespace has a watch of its own, and any may be behind.
     So where not all namespaces are watched, the plan must also be known to be of a namespace whose watch is newer.
     """
-    present = {plan.metadata.uid for plan in plans}
-    counted, newer = approver.status.counted_plans, _newer_namespaces(approver, plans)
+    counted = approver.status.counted_plans
+    missing = set(counted).difference(plan.metadata.uid for plan in plans)
+    if not missing:
+        return list(counted)
+    newer = _newer_namespaces(approver, plans)
     if environment.watched or environment.denied:
         newer = set() if EVERYWHERE in environment.denied else newer.difference(environment.denied)
         namespace_of = environment.plan_namespaces.get
-        return [uid for uid in counted if uid in present or namespace_of(uid) not in newer]
-    return [uid for uid in counted if uid in present or not newer]
+        return [uid for uid in counted if uid not in missing or namespace_of(uid) not in newer]
+    return [uid for uid in counted if uid not in missing or not newer]
 
 
 def _newer_namespaces(approver: Approver, plans: Collection[InstallPlan]) -> set[str]:

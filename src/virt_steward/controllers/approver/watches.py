@@ -48,6 +48,10 @@ def _namespace(obj: Projected) -> tuple[str]:
     return (obj.metadata.namespace,)
 
 
+def _content(plan: InstallPlan) -> tuple[str]:
+    return (plan.content,)
+
+
 def _namespace_if_open(plan: InstallPlan) -> tuple[str, ...]:
     return (plan.metadata.namespace,) if plan.is_open else ()
 
@@ -55,7 +59,7 @@ def _namespace_if_open(plan: InstallPlan) -> tuple[str, ...]:
 PLANS = Source(
     INSTALL_PLAN,
     decode_plan,
-    indexes={"namespace": _namespace, "open": _namespace_if_open},
+    indexes={"content": _content, "open": _namespace_if_open},
     where=Reach.TARGETS,
 )
 SUBSCRIPTIONS = Source(SUBSCRIPTION, projection(Subscription), indexes={"namespace": _namespace}, where=Reach.TARGETS)
