@@ -49,7 +49,7 @@ Three things to try, in another terminal:
   kubectl -n team-backup patch subscriptions.operators.coreos.com backup-operator --type merge \\
     -p '{{"spec":{{"startingCSV":"backup-operator.v2.1.0"}}}}'
       # wait until 2.1.0 is pending (page Approvals, about 15 s); this moves the pin, and the plan is approved
-  kubectl -n openshift-cnv label service virt-platform-autopilot-metrics app=mine --overwrite
+  kubectl -n openshift-cnv label servicemonitor virt-platform-autopilot-metrics app=mine --overwrite
       # changes a managed label; the autopilot reverts it
 
 Ctrl-C stops it and leaves nothing behind.

@@ -16,7 +16,7 @@ from virt_steward.ssa import managers
 from virt_steward_demo.simulation.control_loop import in_background
 from virt_steward_demo.simulation.converter import ConversionWebhook
 from virt_steward_demo.simulation.install import install, make_namespace, uninstall
-from virt_steward_demo.simulation.kinds import NAMES, STUBS, machines, olm
+from virt_steward_demo.simulation.kinds import NAMES, OLM_KINDS, STUBS, machines, olm
 from virt_steward_demo.simulation.kinds.descheduler import KUBE_DESCHEDULER, LATEST, kube_descheduler
 from virt_steward_demo.simulation.kinds.hyperconverged import GROUP, HYPER_CONVERGED, NAME, hyper_converged
 from virt_steward_demo.simulation.kinds.virtualmachines import API_VERSION as KUBEVIRT_VERSION
@@ -75,6 +75,8 @@ class PlatformShape:
     """Kinds that are not installed."""
     packages: tuple[OlmPackage, ...] = PACKAGES
     """The packages of the operator catalog."""
+    simulates_olm: bool = True
+    """False where the real Operator Lifecycle Manager runs, with its own CRDs."""
     nodes: tuple[Node, ...] = ()
     """Nodes besides masters and workers."""
 
@@ -99,7 +101,8 @@ class SimulatedPlatform:
                 self.client, self.shape.pace, self.workloads.drained, self.shape.render_delay
             )
             operators = LifecycleManager(self.client, OlmCatalog(self.shape.packages), self.shape.pace)
-            await self._running.enter_async_context(in_background(pools, operators))
+            loops = (pools, operators) if self.shape.simulates_olm else (pools,)
+            await self._running.enter_async_context(in_background(*loops))
             self._running = self._running.pop_all()
         return self
 
@@ -113,7 +116,8 @@ class SimulatedPlatform:
 
     async def _install(self) -> None:
         await uninstall(self.client, *self.shape.without)
-        kinds: list[str | Object] = [name for name in NAMES if name not in (*BY_PARAMETER, *self.shape.without)]
+        left_out = (*BY_PARAMETER, *self.shape.without, *(() if self.shape.simulates_olm else OLM_KINDS))
+        kinds: list[str | Object] = [name for name in NAMES if name not in left_out]
         if KUBE_DESCHEDULER.name not in self.shape.without:
             kinds.append(kube_descheduler(self.shape.descheduler).definition())
         await install(self.client, *kinds)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 OPERATOR = "backup-operator"
 PINNED = Key("team-backup", OPERATOR)
 APPROVER = Key(NAMESPACE, "everywhere")
-ASSETS = ("hco-golden-config", "metrics-service", "prometheus-alerts", "mtv-operator")
+ASSETS = ("hco-golden-config", "metrics-servicemonitor", "prometheus-alerts", "mtv-operator")
 """The assets that the autopilot manages in the demo; none of them reboots a node."""
 
 

@@ -28,7 +28,7 @@ async def autopilot(cluster: DemoCluster, narrator: Narrator) -> None:
     def ref(asset: str) -> Ref:
         return next(ref_of_asset(one, HCO) for one in catalog.assets if one.name == asset)
 
-    service, rules, forklift = ref("metrics-service"), ref("prometheus-alerts"), ref("mtv-operator")
+    monitor, rules, forklift = ref("metrics-servicemonitor"), ref("prometheus-alerts"), ref("mtv-operator")
 
     async def exists(target: Ref) -> bool:
         with suppress(NotFound):
@@ -49,13 +49,13 @@ async def autopilot(cluster: DemoCluster, narrator: Narrator) -> None:
         return all([await exists(ref(asset)) for asset in ASSETS])
 
     async def is_reverted() -> bool:
-        return bool(await label(service, "app") == "virt-platform-autopilot")
+        return bool(await label(monitor, "app") == "virt-platform-autopilot")
 
     narrator.say("An annotation on the HyperConverged turns it on for some assets.")
     await enable_autopilot(client)
     await narrator.check(f"all of them are applied: {', '.join(ASSETS)}", all_exist)
     narrator.say("Another admin changes a label.")
-    await client.merge_patch(service, {"metadata": {"labels": {"app": "mine"}}}, manager="other-admin")
+    await client.merge_patch(monitor, {"metadata": {"labels": {"app": "mine"}}}, manager="other-admin")
     await narrator.check("the autopilot reverts it", is_reverted)
     narrator.say(f"An admin excludes one field with {IGNORED}, and sets it.")
     keep = {"metadata": {"annotations": {IGNORED: "/spec/feature_ui_plugin"}}, "spec": {"feature_ui_plugin": "false"}}
