@@ -4,9 +4,13 @@ import re
 import pytest
 
 from tests.cli.commands import steward
+from tests.console.objects import a_review, no_config, put_config
 from tests.operators import a_pending_plan, a_subscription, an_approver, create
+from virt_steward.apis.crds import CRDS
+from virt_steward.apis.profiles import LOAD_AWARE
 from virt_steward.kube.client import Client
 from virt_steward_demo.local.controlplane import ControlPlane
+from virt_steward_demo.simulation.install import install
 
 
 @pytest.fixture
@@ -36,6 +40,16 @@ async def test_explain_installplan_shows_facts_and_checks(control_plane: Control
     assert failed.startswith("  ✗ Every CSV is pinned or allowed by the policy: ")
     assert "set startingCSV to demo-operator.v1.1.0 to upgrade" in failed
     assert failed.endswith(". Stopped here")
+
+
+async def test_explain_fits_terminals(admin: Client, control_plane: ControlPlane, refused: str) -> None:
+    await install(admin, *(crd.manifest() for crd in CRDS))
+    await put_config(admin, a_review(message=f"The plan is ready for review{', so that it can be approved' * 4}"))
+    for words in (("installplan", f"{refused}/install-1"), ("plan", LOAD_AWARE)):
+        text = await steward("explain", *words, kubeconfig=control_plane.kubeconfig, COLUMNS="80")
+        assert text.code == 0, text.stderr
+        assert [line for line in text.stdout.splitlines() if len(line) > 80] == []
+    await no_config(admin)
 
 
 async def test_explain_installplan_prints_json(control_plane: ControlPlane, refused: str) -> None:

@@ -307,6 +307,15 @@ async def width_on_a_phone(page: Page) -> int:
     return width
 
 
+async def test_navigation_fits_phones(page: Page) -> None:
+    await page.goto("/placement")
+    await width_on_a_phone(page)
+    for link in await page.locator("#nav a").all():
+        box = await link.bounding_box()
+        assert box
+        assert box["x"] + box["width"] <= 390
+
+
 async def test_keyboard_reaches_a_plan(page: Page, client: Client) -> None:
     await no_config(client)  # one that was rejected waits for nobody
     await put_config(client, a_review())

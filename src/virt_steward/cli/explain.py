@@ -22,7 +22,7 @@ from virt_steward.cli.arguments import (
     quiet_client,
     quiet_reader,
 )
-from virt_steward.cli.output import Output, OutputOption, answer, check_lines, table, wrapped
+from virt_steward.cli.output import Output, OutputOption, answer, check_lines, wrapped, wrapped_table
 from virt_steward.cli.place import assumptions, headline
 from virt_steward.cli.plan import impact_lines
 from virt_steward.cli.release import staged_lines
@@ -172,7 +172,8 @@ async def _explain_asset(
 
 def _approval_lines(found: ApprovalExplanation) -> Iterator[str]:
     state = "approved" if found.approved else "not approved"
-    yield f"InstallPlan {found.plan}: {state}, phase {found.phase or 'none'}, approval {found.approval or 'not set'}"
+    phase = f"phase {found.phase or 'none'}, approval {found.approval or 'not set'}"
+    yield from wrapped(f"InstallPlan {found.plan}: {state}, {phase}", "", "  ")
     if found.decision:
         yield from wrapped(f"approved by {_approved_by(found.decision)}", "  ", "    ")
     for csv in found.csvs:
@@ -215,7 +216,7 @@ def _verdict(chain: Chain, acting: Chain | None) -> str:
 
 def _plan_lines(found: PlanExplanation) -> Iterator[str]:
     reason = f" ({found.reason})" if found.reason else ""
-    yield f"VirtPlatformConfig {found.profile}: {found.phase}{reason}, action {found.action}"
+    yield from wrapped(f"VirtPlatformConfig {found.profile}: {found.phase}{reason}, action {found.action}", "", "  ")
     if found.because:
         yield from wrapped(found.because, "  ")
     if found.waits_for:
@@ -229,10 +230,10 @@ def _plan_lines(found: PlanExplanation) -> Iterator[str]:
     yield from _plan_items(found)
     if found.conditions:
         yield ""
-        yield from table(("condition", "status", "since", "reason", "message"), _conditions(found))
+        yield from wrapped_table(("condition", "status", "since", "reason", "message"), _conditions(found))
     if found.history:
         yield ""
-        yield from table(("ended", "outcome", "plan", "version", "by"), _history(found))
+        yield from wrapped_table(("ended", "outcome", "plan", "version", "by"), _history(found))
     yield "\nChecks of the advisor:"
     yield from check_lines(found.checks)
 
@@ -283,10 +284,10 @@ def _placement_lines(found: PlacementExplanation) -> Iterator[str]:
     yield from check_lines(found.checks)
     if found.scores:
         yield ""
-        yield from table(("cluster", "score"), [(one.cluster, one.words) for one in found.scores])
+        yield from wrapped_table(("cluster", "score"), [(one.cluster, one.words) for one in found.scores])
     if found.clusters:
         yield ""
-        yield from table(("cluster", "machines", "VM", "state"), [_cluster_row(one) for one in found.clusters])
+        yield from wrapped_table(("cluster", "machines", "VM", "state"), [_cluster_row(one) for one in found.clusters])
     yield ""
     yield from assumptions(found.assumed)
 

@@ -69,7 +69,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def wrapped_table(head: Sequence[str], rows: Iterable[Sequence[str]], indent: str) -> Iterator[str]:
+def wrapped_table(head: Sequence[str], rows: Iterable[Sequence[str]], indent: str = "") -> Iterator[str]:
     """A table whose last column holds sentences: wrapped beside the others, or below them where there is no room."""
     cells = [[name.upper() for name in head], *map(list, rows)]
     widths = [max(map(len, column)) for column in list(zip(*cells, strict=True))[:-1]]
