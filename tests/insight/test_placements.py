@@ -71,7 +71,7 @@ async def test_explain_placement_shows_selector_and_scores(scene: Scene) -> None
     found = await asked(scene, "web", strategy="least-loaded")
     assert ("pass", "east, west match tier=gold") in [(check.result, check.reason) for check in found.checks]
     assert found.cluster == "west"
-    assert [(one.cluster, one.words) for one in found.scores] == [("west", "0 machines"), ("east", "1 machines")]
+    assert [(one.cluster, one.words) for one in found.scores] == [("west", "0 machines"), ("east", "1 machine")]
 
 
 async def test_explain_placement_shows_recorded_cluster(scene: Scene) -> None:

@@ -36,7 +36,7 @@ def step_for(one: FoundObject, *, delete_crds: bool = False) -> RemovalStep:
         pytest.param(FoundObject(ROLE, Part.POLICY), DELETE, "", id="a policy"),
         pytest.param(FoundObject(RECORD, Part.FREEZE), KEEP, "people have set it", id="a freeze"),
         pytest.param(FoundObject(HOME, Part.NAMESPACE), KEEP, "kubectl delete namespace virt-steward", id="namespace"),
-        pytest.param(FoundObject(OURS, Part.CRD, count=2), KEEP, "its 2 objects", id="a CRD"),
+        pytest.param(FoundObject(OURS, Part.CRD, count=2), KEEP, "with 2 objects", id="a CRD"),
         pytest.param(
             FoundObject(ROLE, Part.INSTALLATION, labels={"app.kubernetes.io/managed-by": "Helm"}),
             KEEP,

@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from virt_steward.console import paths
 from virt_steward.console.pictures.mosaic import outline
+from virt_steward.objects.counts import count_of
 from virt_steward.objects.wallclock import rfc3339
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(static=static_path, paths=paths, rfc3339=rfc3339, plural=_plural)
+    environment.globals.update(static=static_path, paths=paths, rfc3339=rfc3339, plural=count_of)
     environment.globals.update(outline=outline, duration=_duration)
     return environment
 
@@ -141,10 +142,6 @@ def _counts(context: PageContext) -> dict[str, int]:
 
 def _named(kind: Kind) -> str:
     return f"{kind.plural}.{kind.group}" if kind.group else kind.plural
-
-
-def _plural(count: int, word: str) -> str:
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
 
 
 def _duration(seconds: float) -> str:

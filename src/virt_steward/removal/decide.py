@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG_CRD
 from virt_steward.controllers.autopilot.annotation_keys import CREATED, CREATED_BY
 from virt_steward.controllers.placement.observation import BECAUSE_ANNOTATION
+from virt_steward.objects.counts import count_of
 from virt_steward.plans.annotations import APPLIED_HASH, GOVERNED_BY
 from virt_steward.removal.found import HELM, OLM, Part
 
@@ -71,7 +72,7 @@ def _decide(one: FoundObject, *, delete_crds: bool) -> RemovalStep:
         return _release(one)
     if reason := _kept(one, delete_crds=delete_crds):
         return RemovalStep(RemovalAction.KEEP, one.ref, one.uid, one.part, reason=reason)
-    reason = f"and with it {one.count} objects" if one.part is Part.CRD else ""
+    reason = f"and with it {count_of(one.count, 'object')}" if one.part is Part.CRD else ""
     return RemovalStep(RemovalAction.DELETE, one.ref, one.uid, one.part, reason=reason)
 
 
@@ -81,9 +82,7 @@ def _kept(one: FoundObject, *, delete_crds: bool) -> str:
         case Part.CRD if one.ref.key.name == VITISTACK:
             reason = "the kind belongs to vitistack, whose operators may use it"
         case Part.CRD:  # Helm and OLM keep them too
-            reason = (
-                "" if delete_crds else f"its {one.count} objects would be deleted with it: --delete-crds deletes both"
-            )
+            reason = "" if delete_crds else f"with {count_of(one.count, 'object')}: --delete-crds deletes it and them"
         case _ if one.labels.get(HELM) == "Helm":
             reason = "it is of a Helm release: helm uninstall deletes it"
         case _ if OLM in one.labels:

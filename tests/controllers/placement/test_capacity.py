@@ -214,7 +214,7 @@ async def test_the_cluster_with_more_room_is_chosen_though_it_has_more_machines_
     own = whose == "its own"
     await scene.machine("web", annotations={LEAST_LOADED: "least-loaded"} if own else {})
     with start(*([] if own else ["--placement-strategy=least-loaded"])):
-        because = "least-loaded: 75% of its memory and 50% of its CPU are free, 1 machines"
+        because = "least-loaded: 75% of its memory and 50% of its CPU are free, 1 machine"
         assert await eventually(partial(is_because, scene, "web", because))
     assert await scene.cluster_of("web") == "west"
 

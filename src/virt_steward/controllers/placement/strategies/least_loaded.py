@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from virt_steward.controllers.placement.strategies.strategy import ClusterScore, PlacementStrategy
+from virt_steward.objects.counts import count_of
 
 if TYPE_CHECKING:
     from virt_steward.controllers.placement.observation import CapacityFree, MemberCluster
@@ -17,11 +18,13 @@ def rank(clusters: tuple[MemberCluster, ...], _: PlacementRules) -> tuple[Cluste
     known = {one.name: one.free for one in clusters if one.free}
     if len(known) < len(clusters):
         ranked = sorted(clusters, key=lambda one: (one.machines, one.name))
-        return tuple(ClusterScore(one.name, f"{one.machines} machines") for one in ranked)
+        return tuple(ClusterScore(one.name, count_of(one.machines, "machine")) for one in ranked)
     if any(free.cpu is None for free in known.values()):
         known = {name: replace(free, cpu=None) for name, free in known.items()}
     ranked = sorted(clusters, key=lambda one: (-_scarcer(known[one.name]), one.machines, one.name))
-    return tuple(ClusterScore(one.name, f"{_describe(known[one.name])}, {one.machines} machines") for one in ranked)
+    return tuple(
+        ClusterScore(one.name, f"{_describe(known[one.name])}, {count_of(one.machines, 'machine')}") for one in ranked
+    )
 
 
 def _scarcer(free: CapacityFree) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from virt_steward.controllers.placement.strategies.strategy import ClusterScore, PlacementStrategy
+from virt_steward.objects.counts import count_of
 
 if TYPE_CHECKING:
     from virt_steward.controllers.placement.observation import MemberCluster
@@ -21,8 +22,8 @@ def rank(clusters: tuple[MemberCluster, ...], rules: PlacementRules) -> tuple[Cl
     return tuple(
         ClusterScore(
             one.name,
-            f"{rules.spread_label}={value_of[one.name] or 'none'} has {in_value[value_of[one.name]]} machines, "
-            f"{one.machines} of them here",
+            f"{rules.spread_label}={value_of[one.name] or 'none'} has "
+            f"{count_of(in_value[value_of[one.name]], 'machine')}, {one.machines} of them here",
         )
         for one in ranked
     )
