@@ -31,6 +31,7 @@ class Request:
 
     user: str
     verb: str
+    group: str
     resource: str
     subresource: str
     namespace: str
@@ -96,6 +97,7 @@ def _request(entry: dict[str, Any]) -> Request:
     return Request(
         user=entry.get("impersonatedUser", entry["user"]).get("username", ""),  # without a valid token there is no name
         verb=entry["verb"],
+        group=target.get("apiGroup", ""),
         resource=target.get("resource", ""),
         subresource=target.get("subresource", ""),
         namespace=target.get("namespace", ""),

@@ -35,7 +35,9 @@ EXTRA = Operator("extra-operator", ("2.0.0", "2.1.0"), "Extra")
 APP = Operator("app-operator", ("3.0.0",), "App", requires="Demo")
 STEPS = Operator("steps-operator", ("1.0.0", "1.0.1", "1.0.2", "1.1.0", "2.0.0"), "Step")
 """Each version replaces the one before and skips none, so OLM goes through all of them."""
-OPERATORS = (DEMO, EXTRA, APP, STEPS)
+BACKUP = Operator("backup-operator", ("2.0.0", "2.1.0"), "Backup")
+"""The operator of the tour."""
+OPERATORS = (DEMO, EXTRA, APP, STEPS, BACKUP)
 STEWARD = Operator("virt-steward", (__version__,), "VirtPlatformConfig")
 """Ourselves, as the bundle in deploy/ has it."""
 

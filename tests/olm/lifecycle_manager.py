@@ -29,7 +29,8 @@ from virt_steward_demo.local.progress import ProgressPrinter
 from virt_steward_demo.simulation.kinds.monitoring import STUBS as MONITORING
 
 GROUP = "operators.coreos.com"
-NAMESPACE = "olm"
+NAMESPACE = "openshift-marketplace"
+"""That of the catalogs which all namespaces can use, as on OpenShift."""
 CATALOG = Ref(Kind(GROUP, "CatalogSource"), Key(NAMESPACE, "test-catalog"))
 READY_SECONDS = 60
 

@@ -65,7 +65,6 @@ class MonitoredInstallation:
 
     def __init__(self, client: Client, control_plane: ControlPlane, folder: Path) -> None:
         self.client = client
-        self.parts = installed(OPTIONS)
         service = f"virt-steward-metrics.{NAMESPACE}.svc"
         self.certificate = MountedSecret(folder / "tls", a_pair(service))
         self.processes: dict[str, Process] = {}
@@ -75,23 +74,30 @@ class MonitoredInstallation:
         self._targets: list[Object] = []
 
     async def install(self) -> None:
-        """Apply all but the Deployments: there is no node to run their pods on."""
+        """Apply all of it. There is no node to run the pods of the Deployments on."""
         for namespace in (PROMETHEUS.namespace, "openshift-cnv"):
             await make_namespace(self.client, namespace)
-        await install(self.client, *self.parts["crds"])  # and wait until they are served
-        for objects in self.parts.values():
+        parts = installed(OPTIONS)
+        await install(self.client, *parts.pop("crds"))  # and wait until they are served
+        for objects in parts.values():
             for obj in objects:
-                if obj["kind"] not in ("Deployment", "CustomResourceDefinition"):
-                    await self.client.apply(obj, manager="installer", force=True)
+                await self.client.apply(obj, manager="installer", force=True)
+        await self.serve_certificates()
+
+    async def serve_certificates(self) -> None:
+        """As OpenShift does it where it is asked to: the authority is injected, and its Prometheus looks here."""
         labels = (await self.client.get(Ref(Kind("", "Namespace"), Key("", NAMESPACE))))["metadata"]["labels"]
         assert labels[CLUSTER_MONITORING] == "true", "else OpenShift's Prometheus would not look here"
-        authority = {"data": {"service-ca.crt": an_authority().chain.decode()}}  # as OpenShift injects it
+        authority = {"data": {"service-ca.crt": an_authority().chain.decode()}}
         reference = Ref(Kind("", "ConfigMap"), Key(NAMESPACE, "virt-steward-metrics-ca"))
         await self.client.merge_patch(reference, authority)
 
     async def start(self, controller: str, *more: str) -> None:
         """Run a controller as its Deployment says."""
-        [deployment] = [obj for obj in self.parts[controller] if obj["kind"] == "Deployment"]
+        deployment = await self.client.get(
+            Ref(Kind("apps", "Deployment"), Key(NAMESPACE, f"virt-steward-{controller}"))
+        )
+        service = await self.client.get(Ref(Kind("", "Service"), Key(NAMESPACE, "virt-steward-metrics")))
         pod = deployment["spec"]["template"]
         account = {"metadata": {"name": pod["spec"]["serviceAccountName"], "namespace": NAMESPACE}}
         folder = self._folder / controller
@@ -109,7 +115,7 @@ class MonitoredInstallation:
         options = (*args, "--lease-retry=0.5", *more)
         process = a_process(kubeconfig, NAMESPACE, *options, controller=controller)
         self.processes[controller] = self._running.enter_context(process)
-        self._targets.append(discovered(self.parts["metrics"][0], pod, f"virt-steward-{controller}-1", address))
+        self._targets.append(discovered(service, pod, f"virt-steward-{controller}-1", address))
 
     async def _token(self, account: Object) -> str:
         """A token of a ServiceAccount that exists."""
