@@ -14,6 +14,7 @@ from virt_steward.controllers.autopilot.edit_wars import (
     Correction,
     EditWars,
     PauseObject,
+    Pauses,
     WriteAllowed,
     WriteThrottled,
 )
@@ -231,3 +232,21 @@ def test_limits_hold_for_any_pattern_of_edits(waits: list[float], fields: list[i
     for number in range(4):
         times = [at for at, which in written if which == number]
         assert not any(later - earlier < HOUR for earlier, later in zip(times, times[SAME_FIELD:], strict=False))
+
+
+@pytest.mark.parametrize(
+    ("deliveries", "ended"),
+    [
+        pytest.param([(7, True), (8, False)], [False, True], id="is resumed"),
+        pytest.param([(8, False)], [True], id="is resumed before the watch has shown the pause"),
+        pytest.param([(6, False), (7, True), (8, False)], [False, False, True], id="is not resumed by an older object"),
+        pytest.param([(7, True), (8, True)], [False, False], id="stays paused"),
+        pytest.param([(0, False)], [True], id="is deleted"),
+        pytest.param([(8, False), (9, False)], [True, False], id="is resumed once"),
+    ],
+)
+def test_paused_object(deliveries: list[tuple[int, bool]], ended: list[bool]) -> None:
+    pauses = Pauses()
+    assert not pauses.ended("swap-enable", 5, is_paused=False)
+    pauses.begun("swap-enable", 7)
+    assert [pauses.ended("swap-enable", version, is_paused=is_paused) for version, is_paused in deliveries] == ended

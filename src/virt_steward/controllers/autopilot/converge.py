@@ -360,7 +360,7 @@ async def _pause(tools: Toolkit, task: Task, message: str) -> Verdict:
     answer = await writing.apply(tools.client, intent, PAUSE, lock_on(task.live))
     if isinstance(answer, Stale | writing.Contested):
         return _stale("the object has just changed")
-    return EditWar(message)
+    return EditWar(message, int(answer.object["metadata"]["resourceVersion"]))
 
 
 async def _settle(tools: Toolkit, task: Task, live: Object) -> None:

@@ -156,6 +156,31 @@ class EditWars:
             del self._wars[key]
 
 
+class Pauses:
+    """Which objects are paused, to notice when a person resumes them."""
+
+    def __init__(self) -> None:
+        self._versions: dict[str, int] = {}
+
+    def begun(self, asset: str, version: int) -> None:
+        """The object has been paused by a write of this resourceVersion, which the watch may not have delivered yet."""
+        self._versions[asset] = version
+
+    def ended(self, asset: str, version: int, *, is_paused: bool) -> bool:
+        """Whether the object was paused, and no longer is. `version` is what the watch has delivered; 0: no object.
+
+        A person may resume it so soon that the watch delivers both changes as one.
+        """
+        if is_paused:
+            self._versions[asset] = version
+            return False
+        begun = self._versions.get(asset)
+        if begun is None or 0 < version <= begun:
+            return False
+        del self._versions[asset]
+        return True
+
+
 def _recent(times: deque[float], now: float) -> deque[float]:
     while times and now - times[0] >= HOUR:
         times.popleft()

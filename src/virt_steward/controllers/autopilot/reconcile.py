@@ -19,6 +19,7 @@ from virt_steward.controllers.autopilot.decide import (
     is_requested,
     unreadable_exclusions,
 )
+from virt_steward.controllers.autopilot.edit_wars import Pauses
 from virt_steward.controllers.autopilot.optout import DELETE, KEEP, OptOut, delete_opted_out
 from virt_steward.controllers.autopilot.overrides.exclusions import UnreadableExclusions
 from virt_steward.controllers.autopilot.overrides.scope import Everything, Idle, Only, unmatched
@@ -33,6 +34,7 @@ from virt_steward.controllers.autopilot.verdicts import (
     AssetPending,
     AssetSkipped,
     AssetStaged,
+    EditWar,
     FailureReason,
     PendingReason,
     SkipReason,
@@ -92,7 +94,7 @@ class AutopilotController:
         self._compliance = Compliance(asset.name for asset in view.catalog.assets)
         self._hco_failure = ""
         self._scope_of_pass: Everything | Only | None = None
-        self._paused: set[str] = set()
+        self._pauses = Pauses()
         self._facts_changed_at: dict[str, float] = {}
 
     @property
@@ -210,6 +212,8 @@ class AutopilotController:
                 raise
         finally:
             self._reporter.report_duration(asset.name, ref, self._toolkit.clock.now() - began)
+        if isinstance(verdict, EditWar):
+            self._pauses.begun(asset.name, verdict.version)
         if _ends_staging(verdict):
             await self._ledger.drop(observation.hco, (ref,))
         until = await self._conclude(asset, observation, verdict)
@@ -292,10 +296,8 @@ class AutopilotController:
     def _notice_resume(self, asset: Asset) -> None:
         """When a person removes the annotation of a pause, the object starts with fresh counters."""
         live = self._view.live_summary(asset.name)
-        if live and live.is_paused:
-            self._paused.add(asset.name)
-        elif asset.name in self._paused:
-            self._paused.discard(asset.name)
+        version, is_paused = (int(live.metadata.resource_version), live.is_paused) if live else (0, False)
+        if self._pauses.ended(asset.name, version, is_paused=is_paused):
             self._toolkit.wars.resumed(self._view.ref(asset))
 
     def _report_dependencies(self, asset: Asset, observation: AutopilotObservation) -> None:

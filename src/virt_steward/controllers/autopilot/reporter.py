@@ -160,7 +160,7 @@ class AutopilotReporter:
                 self._staged(hco, asset, ref, verdict)
             case AssetPending():
                 self._pending(hco, asset, ref, verdict)
-            case EditWar(message):
+            case EditWar(message=message):
                 log.warning("edit war: object paused", asset=asset, object=str(ref), reason=message)
                 self._metrics.edit_war(ref)
                 self._metrics.complies(ref, complies=False)

@@ -142,6 +142,8 @@ class EditWar:
     """Another client keeps changing the object: it was paused, so that a person can decide."""
 
     message: str
+    version: int = 0
+    """The resourceVersion of the paused object."""
 
 
 @dataclass(frozen=True, slots=True)
