@@ -8,7 +8,7 @@ from shlex import join
 import msgspec
 import pytest
 
-from tests.bench.__main__ import comparison, measure
+from tests.bench.__main__ import comparison, console, measure
 from tests.bench.compare import compare
 from tests.bench.curves import CURVES
 from tests.bench.loads import LOADS, Approvals
@@ -50,7 +50,7 @@ def test_another_operator_is_measured_on_the_same_load(tmp_path: Path, controlle
     with a_control_plane(tmp_path) as control_plane:
         size = min(kind.usual_size, 100) if kind is Approvals else kind.usual_size
         found = asyncio.run(compare(control_plane, kind, tmp_path, size=size, against=[command]))
-    print(comparison(found))
+    console().print(comparison(found))
     ours, other = found
     assert (ours.requests, other.requests) > (0, 0)
     assert other.reaction.spread[0] < 3 * ours.reaction.spread[1], "it is the same program"
