@@ -105,6 +105,8 @@ class RunningPlacement:
     """Seconds that the slowest member takes for an answer."""
     start: float
     """Seconds from the start of the controller until the first Machine was placed."""
+    start_cpu: float
+    """Those of CPU."""
 
     @property
     def client(self) -> Client:
@@ -147,7 +149,13 @@ class RunningPlacement:
             assert await eventually(partial(is_placed, self.load, machine), within=120)
             await asyncio.sleep(SearchTimeouts().apart)  # else the next waits until lists may be sent again
         row = self._row(self.audit_log.since(mark), used)
-        return {"bare request ms": bare * 1000, "slowest member ms": self.slowest * 1000, "start s": self.start, **row}
+        return {
+            "bare request ms": bare * 1000,
+            "slowest member ms": self.slowest * 1000,
+            "start s": self.start,
+            "start CPU s": self.start_cpu,
+            **row,
+        }
 
     def _row(self, requests: Sequence[Request], used: float) -> Row:
         times = placement_times(requests)
@@ -210,7 +218,7 @@ async def a_placement(
         try:
             assert await eventually(partial(is_placed, load, first), within=120)
             start = perf_counter() - started
-            yield RunningPlacement(load, bare, audit_log, child.pid, 2 * max(latencies), start)
+            yield RunningPlacement(load, bare, audit_log, child.pid, 2 * max(latencies), start, cpu_of(child.pid))
         finally:
             child.stop(10)
 
