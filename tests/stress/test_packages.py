@@ -328,13 +328,17 @@ async def removed_from_olm(olm: LifecycleManager, namespace: OperatorNamespace) 
         deleted = await howto.kubectl(f"-n virt-steward delete {what} --ignore-not-found", **names)
         assert len(deleted["deleted"]) == 1
 
-    async def is_gone() -> bool:
-        deployments = await namespace.client.list(Kind("apps", "Deployment"), Selection(namespace.name))
-        network = await namespace.client.list(Kind("networking.k8s.io", "NetworkPolicy"), Selection(namespace.name))
+    async def still_there() -> list[str]:
+        kinds = (Kind("apps", "Deployment"), Kind("networking.k8s.io", "NetworkPolicy"))
+        found = [one for kind in kinds for one in await namespace.client.list(kind, Selection(namespace.name))]
         roles = await namespace.client.list(Kind("rbac.authorization.k8s.io", "ClusterRole"))
-        return not deployments and not network and not [one for one in roles if one["metadata"]["name"].startswith(csv)]
+        found += [one for one in roles if one["metadata"]["name"].startswith(csv)]
+        return [one["metadata"]["name"] for one in found]
 
-    assert await eventually(is_gone, within=60)
+    async def is_gone() -> bool:
+        return not await still_there()
+
+    assert await eventually(is_gone, within=180), await still_there()
     left = [one for one in await planned(olm, namespace.name) if one["part"] == "CRD"]
     assert [(one["action"], one["name"]) for one in left] == [
         ("keep", f"{crd.kind.plural}.{crd.kind.group}") for crd in sorted(CRDS, key=lambda crd: crd.kind.plural)
