@@ -11,10 +11,11 @@ from functools import partial
 from pathlib import Path
 
 from tests.chaos.faults import CONTROLLERS, Fault, FaultList, staleness
+from tests.chaos.holds import Step
 from tests.chaos.injection import Injector
 from tests.chaos.members import HONEST
 from tests.chaos.site import UNNEEDED, Site
-from tests.chaos.workload import Step, Workload, steps_of
+from tests.chaos.workload import Workload, steps_of
 from tests.checker.check import ALWAYS, check
 from tests.checker.facts import Facts, Verdict
 from tests.checker.history import AuditReader, History, Interval
@@ -89,7 +90,7 @@ async def run_round(
     """Do some work beside some faults, until nothing was written for some seconds."""
     began = time.monotonic()
     site.journal.clear()
-    injector, workload = Injector(site), Workload(site.client, wanted.seed, site.members)
+    injector, workload = Injector(site), Workload(site.client, wanted.seed, site.members, people=site.people)
     try:
         async with noting_stalls(injector.late), SimulatedPlatform(site.client, SHAPE):
             await workload.prepare()

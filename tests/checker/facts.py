@@ -10,6 +10,11 @@ HOME = "virt-steward"
 """The namespace of the controllers."""
 
 
+def is_always(schedule: str) -> bool:
+    """Whether a window or a freeze of the workload is always in force. If not, it begins in half a year."""
+    return schedule.startswith("*")
+
+
 @dataclass(frozen=True, slots=True)
 class Replica:
     """Which controller an account belongs to. Each replica has an account of its own."""

@@ -1,4 +1,4 @@
-"""What holds for the writes of every controller: one leader, nothing twice, no freeze ignored, silence at the end."""
+"""What holds for the writes of every controller: one leader, nothing twice, silence at the end."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -6,11 +6,10 @@ from datetime import timedelta
 from tests.checker.advisor import CONFIGS, OURS, is_target, owners
 from tests.checker.approver import approvals
 from tests.checker.facts import HOME, Facts, Replica, Violation
-from tests.checker.history import History, Interval, Object, Ref, Version, Write, value_at
+from tests.checker.history import History, Object, Ref, Version, Write, value_at
 
 LEASES = "leases.coordination.k8s.io"
 EVENTS = ("events", "events.events.k8s.io")
-FREEZE = Ref("configmaps", HOME, "virt-steward-freeze")
 LATE = 1.0
 """Seconds after a stopped server goes on in which it may execute what was sent in time."""
 FIRST_ERROR = 400
@@ -98,41 +97,6 @@ def fields_of_others_remain(history: History, facts: Facts) -> Iterator[Violatio
         for manager, fields in before.items():
             if not manager.startswith(OURS) and (lost := fields - kept):
                 yield Violation("foreign", f"removed {', '.join(sorted(lost)[:3])} of {manager}", version)
-
-
-def freezes_hold(history: History, facts: Facts) -> Iterator[Violation]:
-    """While the installation is frozen, no item begins, no plan is approved, and nothing that reboots is changed.
-
-    The workload's freezes name no controllers, so they hold those three, and have no override.
-    """
-    frozen = list(_freezes(history))
-    if not frozen:
-        return
-    approved = {id(one) for one in approvals(history, facts)}
-    for version in facts.by(history, "advisor", "approver", "autopilot"):
-        since = version.write.received - timedelta(seconds=facts.tolerance)
-        if not any(one.began <= since and version.write.answered <= one.ended for one in frozen):
-            continue
-        controller = facts.replicas[version.user].controller
-        begins = {
-            "approver": id(version) in approved,
-            "advisor": is_target(version),
-            "autopilot": version.ref.resource.endswith("machineconfiguration.openshift.io"),
-        }
-        if begins[controller]:
-            yield Violation("freeze", f"{controller} went on in spite of a freeze", version)
-
-
-def _freezes(history: History) -> Iterator[Interval]:
-    began: Version | None = None
-    for version in history.of(FREEZE):
-        if version.obj is not None and began is None:
-            began = version
-        elif version.obj is None and began is not None:
-            yield Interval(began.write.answered, version.write.received)
-            began = None
-    if began is not None:
-        yield Interval(began.write.answered, history.versions[-1].write.answered)
 
 
 def configs_converge(history: History, facts: Facts) -> Iterator[Violation]:

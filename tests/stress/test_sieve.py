@@ -15,10 +15,10 @@ import pytest
 
 from tests.chaos.faults import CONTROLLERS, REPLICAS, Fault, FaultList
 from tests.chaos.gateway import Trap, Treatment
+from tests.chaos.holds import Step
 from tests.chaos.injection import newest_version
 from tests.chaos.run import Outcome, run_work
 from tests.chaos.site import Site, a_judged_control_plane, a_site
-from tests.chaos.workload import Step
 from tests.checker.history import History
 from tests.checker.writes import is_effective
 from virt_steward_demo.local.controlplane import ControlPlane
