@@ -3,11 +3,13 @@
 import argparse
 import asyncio
 import logging
+import shutil
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+import msgspec
 import structlog
 
 from tests.chaos.faults import Fault, FaultList, faults_of
@@ -89,7 +91,11 @@ async def shrink(outcome: Outcome, folder: Path, site: Site, most_tries: int, mu
     """Print the shortened list, and keep both where `--replay` finds them."""
     seed = outcome.faults.seed
     kept = outcome.faults.save(Path(tempfile.mkdtemp(prefix="chaos-")) / f"seed-{seed}.json")
-    print(f"  repeat it with --replay {kept}")
+    print(f"  repeat it with --replay {kept}; beside it are the logs and all versions of all objects")
+    for log in (folder / f"{mutation or 'seed'}-{seed}").glob("*.log"):
+        shutil.copy(log, kept.parent)
+    versions = (f"{one} {msgspec.json.encode(one.obj).decode()}\n" for one in outcome.history.versions)
+    kept.with_name("versions.txt").write_text("".join(versions))
     broken = {one.invariant for one in outcome.verdict.violations}
     tries = 0
 

@@ -125,5 +125,10 @@ MUTATIONS = {
         "requested = [item for item in case.items if item.is_pinned or allowance(item, policy)]",
         "requested = list(case.items)",
     ),
+    "ignore-window": _bug(f"{CONTROLLERS}.advisor.holds", "window_is_open", "match observation.window:", "match None:"),
+    "ignore-gate": _bug("virt_steward.holds.gates", "closed_gates", "if closed else None", "if False else None"),
+    "count-too-few": _bug(
+        "virt_steward.objects.approvals", "ApprovalCount.is_complete", "self.missing == 0 and", "self.missing < 2 and"
+    ),
 }
 """The first ten are those that everybody would think of."""

@@ -95,6 +95,8 @@ async def run_round(
         async with noting_stalls(injector.late), SimulatedPlatform(site.client, SHAPE):
             await workload.prepare()
             async with processes:
+                await workload.run(Step(0.0, "plan"))
+                await eventually(workload.is_planned, within=STARTS)  # most of the work is about a plan
                 await _disturb(workload, injector, steps, wanted.faults)
                 _heal(site)
                 await workload.run(Step(0.0, "settle"))

@@ -41,7 +41,6 @@ SHORT = FaultList(
 STEPS = (
     Step(0.0, "activate"),
     Step(0.0, "subscribe"),
-    Step(0.1, "plan"),
     Step(0.2, "machine", 1, "west"),
     Step(0.9, "approve"),
     Step(1.2, "ignore-service", 2),

@@ -48,7 +48,7 @@ UNRELEASED = 99
 CONFIG = Judged(CONFIGS, "", the_config().key.name)
 
 
-BEGINNING = (Step(0.0, "activate"), Step(0.1, "subscribe", 0), Step(0.2, "plan"))
+BEGINNING = (Step(0.0, "activate"), Step(0.1, "subscribe", 0), Step(1.0, "approve"))
 """In every seed, so that there is something to disturb."""
 OFTEN = (
     "drift-service",
@@ -84,7 +84,15 @@ OFTEN = (
     "opt-in",
 )
 ENDS = {"freeze": "thaw", "close-gate": "open-gate"}
-"""What holds everything back begins early, and ends before the work does."""
+"""What holds everything back begins early, and ends after some seconds."""
+BRINGS = {
+    "freeze": ("subscribe",),
+    "close-gate": ("subscribe", "options"),
+    "hold-plan": ("options", "approve", "people-approve"),
+    "hold-approvals": ("subscribe", "people-approve"),
+    "roll-back": ("approve",),
+}
+"""Work for which a step makes a difference, a while after it."""
 CHOICES = {
     "machine": (*MEMBERS, ""),
     "freeze": tuple(FREEZES),
@@ -97,14 +105,16 @@ CHOICES = {
 def steps_of(seed: int) -> tuple[Step, ...]:
     rng = random.Random(f"workload {seed}")
     steps = [*BEGINNING]
-    for number in range(1, rng.randint(14, 22)):
+    for number in range(1, rng.randint(11, 17)):
         action = rng.choice(OFTEN)
         at = round(rng.uniform(0.3, LASTS if action not in ENDS else LASTS / 3), 2)
         steps.append(Step(at, action, number, rng.choice(CHOICES.get(action, ("",)))))
-        if action in ENDS:  # with work that it holds back
-            end = round(rng.uniform(at + LASTS / 2, LASTS + 1), 2)
-            work = Step(round(rng.uniform(at + 2, end), 2), "subscribe", 100 + number)
-            steps += [work, Step(end, ENDS[action], number)]
+        last = round(rng.uniform(at + LASTS / 2, LASTS + 1), 2) if action in ENDS else at + 2
+        steps += (
+            Step(round(rng.uniform(at + 0.5, last), 2), brought, 100 + number) for brought in BRINGS.get(action, ())
+        )
+        if action in ENDS:
+            steps.append(Step(last, ENDS[action], number))
     return tuple(sorted(steps))
 
 
@@ -243,20 +253,25 @@ class Workload(Holds):
     async def _plan(self, step: Step) -> None:
         await self._configure("DryRun", 60 + step.number)
 
+    async def is_planned(self) -> bool:
+        config = await self.client.get(the_config())
+        return bool(config.get("status", {}).get("planHash"))
+
     async def _options(self, step: Step) -> None:
         spec = {"options": no_reboots(deschedulingIntervalSeconds=100 + step.number)}
         await self.client.merge_patch(the_config(), {"spec": spec}, manager="admin")
 
     async def _approve(self, _: Step) -> None:
         config = await self.client.get(the_config())
-        await self._execute(config.get("status", {}).get("planHash") or WRONG_HASH)
+        action = "Rollback" if config["spec"]["action"] == "Rollback" else "Apply"
+        await self._execute(config.get("status", {}).get("planHash") or WRONG_HASH, action)
 
     async def _approve_stale(self, _: Step) -> None:
         await self._execute(WRONG_HASH)
 
-    async def _execute(self, approved: str) -> None:
+    async def _execute(self, approved: str, action: str = "Apply") -> None:
         annotations = {APPROVED_PLAN: approved, APPROVED_BY: None}
-        patch = {"metadata": {"annotations": annotations}, "spec": {"action": "Apply"}}
+        patch = {"metadata": {"annotations": annotations}, "spec": {"action": action}}
         await self.client.merge_patch(the_config(), patch, manager="admin")
 
     async def _drift_descheduler(self, step: Step) -> None:

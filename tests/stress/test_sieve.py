@@ -26,7 +26,6 @@ from virt_steward_demo.local.controlplane import ControlPlane
 STEPS = (
     Step(0.0, "activate"),
     Step(0.1, "subscribe", 0),
-    Step(0.2, "plan"),
     Step(0.3, "machine", 1, "east"),
     Step(0.4, "slow-plan", 2),
     Step(2.0, "drift-service", 3),
