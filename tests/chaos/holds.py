@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from tests.controllers.advisor.rig import HCO, the_config
+from tests.eventually import eventually
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.apis.profiles import LOAD_AWARE
 from virt_steward.controllers.approver.olm import INSTALL_PLAN, REQUIRED_APPROVALS
@@ -34,6 +35,7 @@ poll: 1s
 """The file of --gates: one gate for all, which is closed while a ConfigMap exists."""
 ALWAYS = {"schedule": "* * * * *", "duration": "1h"}
 OPEN, CLOSED, FROZEN, PEOPLE, FREE = "open", "closed", "frozen", "people", ""
+WAITS = 15.0
 HELD = (OPEN, CLOSED, FROZEN, PEOPLE, FREE)
 POLICIES = ("approve", OPEN, CLOSED, FREE)
 
@@ -117,7 +119,18 @@ class Holds:
         }
         await self.client.merge_patch(HCO, {"metadata": {"annotations": annotations}}, manager="admin")
 
-    async def _roll_back(self, _: Step) -> None:
+    async def _until(self, state: str) -> None:
+        """Wait for a plan in a state, such as `Rollback:ReviewRequired`; not for long, since it may never come."""
+
+        async def is_reached() -> bool:
+            status = (await self.client.get(the_config())).get("status", {})
+            return f"{status.get('planAction')}:{status.get('phase')}" == state
+
+        if state:
+            await eventually(is_reached, within=WAITS)
+
+    async def _roll_back(self, step: Step) -> None:
+        await self._until(step.choice)
         await self.client.merge_patch(the_config(), {"spec": {"action": "Rollback"}}, manager="admin")
 
     async def _people_approve(self, step: Step) -> None:

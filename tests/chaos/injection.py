@@ -16,12 +16,15 @@ from tests.chaos.gateway import Treatment
 from tests.chaos.members import HONEST
 from tests.chaos.site import Site
 from tests.checker.history import Interval
+from tests.eventually import eventually
 from virt_steward.kube.client import Client
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.kube.errors import KubeError, NotFound
 from virt_steward.objects.identity import Key, Ref
 from virt_steward_demo.simulation.install import install
 
+UNTIL_GONE = 60.0
+"""Seconds that a busy machine may take to delete a CRD with its objects."""
 CODES = (409, 503, 429, 500)
 
 
@@ -214,6 +217,7 @@ class Injector:
         with suppress(NotFound):
             await self._insist(lambda: self._site.client.delete(ref))
         await asyncio.sleep(fault.seconds)
+        await eventually(lambda: self._is_gone(ref), within=UNTIL_GONE)  # what is applied until then goes, too
         metadata = {part: definition["metadata"].get(part) for part in ("name", "annotations", "labels")}
         fresh = {**{part: definition[part] for part in ("apiVersion", "kind", "spec")}, "metadata": metadata}
         await self._insist(lambda: install(self._site.client, fresh))
@@ -222,6 +226,13 @@ class Injector:
         ref = Ref(CUSTOM_RESOURCE_DEFINITION, Key("", fault.target))
         patch = {"metadata": {"annotations": {"chaos": f"{fault.at}"}}, "spec": {"names": {"shortNames": ["chaos"]}}}
         await self._insist(lambda: self._site.client.merge_patch(ref, patch))
+
+    async def _is_gone(self, ref: Ref) -> bool:
+        try:
+            await self._insist(lambda: self._site.client.get(ref))
+        except NotFound:
+            return True
+        return False
 
     async def _insist(self, action: Any) -> Any:
         while True:

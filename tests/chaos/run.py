@@ -16,6 +16,7 @@ from tests.chaos.injection import Injector
 from tests.chaos.members import HONEST
 from tests.chaos.site import UNNEEDED, Site
 from tests.chaos.workload import Workload, steps_of
+from tests.checker.approver import counts_are_exact
 from tests.checker.check import ALWAYS, check
 from tests.checker.facts import Facts, Verdict
 from tests.checker.history import AuditReader, History, Interval
@@ -177,7 +178,7 @@ async def _settled(
         ours = (one for one in history.writes if one.user in facts.replicas and one.ref.resource != LEASES)
         last = max((one.answered for one in ours), default=healed)
         is_silent = datetime.now(UTC) - max(last, healed) > timedelta(seconds=silent)
-        if is_silent and not any(configs_converge(history, facts)):
+        if is_silent and not any(configs_converge(history, facts)) and not any(counts_are_exact(history, facts)):
             break
     now = datetime.now(UTC)
     return replace(facts, quiet=Interval(now - timedelta(seconds=silent), now))

@@ -261,7 +261,8 @@ class Workload(Holds):
         spec = {"options": no_reboots(deschedulingIntervalSeconds=100 + step.number)}
         await self.client.merge_patch(the_config(), {"spec": spec}, manager="admin")
 
-    async def _approve(self, _: Step) -> None:
+    async def _approve(self, step: Step) -> None:
+        await self._until(step.choice)
         config = await self.client.get(the_config())
         action = "Rollback" if config["spec"]["action"] == "Rollback" else "Apply"
         await self._execute(config.get("status", {}).get("planHash") or WRONG_HASH, action)
