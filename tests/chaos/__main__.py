@@ -47,7 +47,13 @@ def lists_of(options: argparse.Namespace) -> list[FaultList]:
 async def run(options: argparse.Namespace, folder: Path, site: Site) -> list[Outcome]:
     outcomes = []
     for one in lists_of(options):
-        outcome = await run_seed(site, one, folder / f"seed-{one.seed}")
+        try:
+            outcome = await run_seed(site, one, folder / f"seed-{one.seed}")
+        except Exception as error:
+            if options.seeds <= 1:
+                raise
+            print(f"seed {one.seed}: could not be run to its end: {error!r}", flush=True)
+            continue
         print(outcome.report(), flush=True)
         outcomes.append(outcome)
         if not outcome.is_green:
@@ -128,11 +134,11 @@ def main() -> int:
     if options.mutation:
         return len(outcomes)
     print(
-        f"{len(outcomes)} seeds, {sum(len(one.faults.faults) for one in outcomes)} faults,"
+        f"{len(outcomes)} of {len(lists_of(options))} seeds, {sum(len(one.faults.faults) for one in outcomes)} faults,"
         f" {sum(one.verdict.writes for one in outcomes)} writes, {time.monotonic() - began:.0f} s;"
         f" {'all green' if not red else f'red: {red}'}"
     )
-    return 1 if red else 0
+    return 1 if red or len(outcomes) < len(lists_of(options)) else 0
 
 
 if __name__ == "__main__":

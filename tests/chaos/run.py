@@ -31,7 +31,7 @@ SHAPE = PlatformShape(workers=2, pace=0.02, machines_per_worker=0, without=UNNEE
 SILENT = 3.0
 """Seconds without a write after which nothing more is expected."""
 UNTIL_SILENT = 90.0
-STARTS = 60.0
+STARTS = 120.0
 POLL = 0.5
 HEARTBEAT, STALL = 0.1, 0.4
 VIEW = 2.0

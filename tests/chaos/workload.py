@@ -40,7 +40,7 @@ ASSETS = {name: ref_of_asset(asset, HCO.key) for name in (SERVICE, ALERTS, KUBEL
 PACKAGE = "backup-operator"
 VERSIONS = (f"{PACKAGE}.v2.0.0", f"{PACKAGE}.v2.1.0")
 WRONG_HASH = "sha256:" + "0" * 64
-UNTIL_DONE = 30.0
+UNTIL_DONE = 90.0
 APP = "virt-platform-autopilot"
 """The label of the Service that the asset wants."""
 FINAL_INTERVAL = 600
