@@ -115,7 +115,7 @@ class ChaosGateway:
         if treatment.errors and (is_write or treatment.errors[-1] != CONFLICT):
             code = treatment.errors.pop()
             return a_status(code, REASONS[code])
-        if trap := next((one for one in treatment.traps if one.matches(request)), None):
+        if is_write and (trap := next((one for one in treatment.traps if one.matches(request)), None)):
             return await self._trapped(request, trap)
         if is_write and treatment.lost_answers:
             treatment.lost_answers -= 1

@@ -235,6 +235,16 @@ def test_correction_is_applied_once() -> None:
     assert found(log) == ["twice"]
 
 
+def test_release_of_fields_is_no_repetition() -> None:
+    log = Log()
+    ours = owned(type="virt-steward-release")
+    log.put(0, AUTOPILOT, "Service", "ops/metrics", {"spec": {"type": "A"}, "metadata": ours})
+    log.put(1, AUTOPILOT, "Service", "ops/metrics", {"metadata": owned(port="virt-steward-release")})
+    assert found(log) == []
+    log.put(2, AUTOPILOT, "Service", "ops/metrics", {"spec": {"type": "A"}})
+    assert found(log) == ["twice"]
+
+
 def test_fields_of_others_are_taken_or_stay() -> None:
     log = Log()
     log.put(0, ADMIN, "Service", "ops/metrics", {"spec": {"type": "A"}, "metadata": owned(type="kubectl", port="helm")})

@@ -58,7 +58,7 @@ def nothing_is_applied_twice(history: History, facts: Facts) -> Iterator[Violati
         if before is None or before.user not in ours or version.obj is None or version.uncertain:
             continue
         if is_target(version) and not version.write.subresource and _content(version.obj) == _content(before.obj):
-            if _managers(version.obj) < _managers(before.obj):
+            if _own_fields(before.obj) - _own_fields(version.obj):
                 continue
             yield Violation("twice", "wrote what was there already, by its own hand", version)
     for uid, count in _approved_per_plan(history, facts).items():
@@ -72,8 +72,9 @@ def _content(obj: Object | None) -> Object:
     return {**{k: v for k, v in (obj or {}).items() if k not in ("metadata", "status")}, "metadata": kept}
 
 
-def _managers(obj: Object | None) -> set[tuple[str, str]]:
-    return {(one["manager"], str(one.get("fieldsV1"))) for one in value_at(obj, ("metadata", "managedFields"), ())}
+def _own_fields(obj: Object | None) -> set[tuple[str, str]]:
+    found = owners(obj)
+    return {(manager, path) for manager, paths in found.items() if manager.startswith(OURS) for path in paths}
 
 
 def _approved_per_plan(history: History, facts: Facts) -> dict[str, int]:
