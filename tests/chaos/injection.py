@@ -46,6 +46,7 @@ class Injector:
         self.lost: list[Interval] = []
         """Times in which a write could be executed and not logged."""
         self._site = site
+        self._cluster = asyncio.Lock()
 
     async def inject(self, fault: Fault) -> None:
         """From its begin to its end."""
@@ -166,9 +167,11 @@ class Injector:
 
     @asynccontextmanager
     async def _outage(self, *kinds: list[Interval]) -> AsyncIterator[None]:
-        began = datetime.now(UTC)
-        yield
-        await asyncio.to_thread(self._site.control_plane.wait_until_ready)
+        """One at a time: an API server that another fault has killed would not become ready."""
+        async with self._cluster:
+            began = datetime.now(UTC)
+            yield
+            await asyncio.to_thread(self._site.control_plane.wait_until_ready)
         for one in kinds:
             one.append(Interval(began, datetime.now(UTC)))
 
