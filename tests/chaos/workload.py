@@ -244,11 +244,10 @@ class Workload(Holds):
         unheld = dict.fromkeys(("window", "freeze", "approvals"))
         spec = {"profile": "load-aware-rebalancing", "action": action, "options": options, **unheld}
         metadata = {"annotations": {APPROVED_PLAN: approved, APPROVED_BY: None}}
-        try:
-            await self.client.merge_patch(the_config(), {"metadata": metadata, "spec": spec}, manager="admin")
-        except NotFound:
-            kind = {"apiVersion": API_VERSION, "kind": VIRT_PLATFORM_CONFIG.name}
+        kind = {"apiVersion": API_VERSION, "kind": VIRT_PLATFORM_CONFIG.name}
+        with suppress(AlreadyExists):  # the advisor offers it, too
             await self.client.create({**kind, "metadata": {"name": the_config().key.name}, "spec": spec})
+        await self.client.merge_patch(the_config(), {"metadata": metadata, "spec": spec}, manager="admin")
 
     async def _plan(self, step: Step) -> None:
         await self._configure("DryRun", 60 + step.number)
