@@ -125,7 +125,8 @@ def _has_news(history: History, pool: Ref, version: Version, tolerance: float) -
 
 def deletions_are_opted_out(history: History, facts: Facts) -> Iterator[Violation]:
     """Deleted is what the autopilot created, once a person has opted out of it and wants it deleted."""
-    for version in facts.by(history, "autopilot"):
+    own = list(facts.by(history, "autopilot"))
+    for version in own:
         if version.obj is not None or version.before is None or version.uncertain:
             continue
         asset = DELETABLE.get(version.ref.name, "")
@@ -135,7 +136,7 @@ def deletions_are_opted_out(history: History, facts: Facts) -> Iterator[Violatio
         )
         if not asset or not is_opted_out:
             yield Violation("opt-out", "deleted an object that nobody has opted out of", version)
-        elif _annotation(version.before, "created-uid") != version.before.uid:
+        elif not any(one.uid == version.before.uid and one.is_creation for one in own if one.ref == version.ref):
             yield Violation("opt-out", "deleted an object that it had not created", version)
 
 

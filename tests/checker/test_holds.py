@@ -22,7 +22,6 @@ ADVISOR, AUTOPILOT, PLACEMENT = map(user, ("advisor", "autopilot", "placement"))
 DESCHEDULER = "ops/cluster"
 PLATFORM = "openshift-cnv/kubevirt-hyperconverged"
 ALERTS = "openshift-cnv/virt-platform-autopilot-alerts"
-ITS_UID = "PrometheusRule-virt-platform-autopilot-alerts"
 PREFIX = "platform.kubevirt.io/"
 IN_HALF_A_YEAR, ALWAYS = {"schedule": "0 0 1 6 *"}, {"schedule": "* * * * *"}
 
@@ -71,22 +70,22 @@ def test_autopilot_creates_nothing_new_in_a_freeze(*, is_known: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "scope", "created", "broken"),
+    ("policy", "scope", "creator", "broken"),
     [
-        ("delete", "metrics-service", ITS_UID, []),
-        ("keep", "metrics-service", ITS_UID, ["opt-out"]),
-        ("delete", "metrics-service,prometheus-alerts", ITS_UID, ["opt-out"]),
-        ("delete", "metrics-service", "of a copy", ["opt-out"]),
+        ("delete", "metrics-service", AUTOPILOT, []),
+        ("keep", "metrics-service", AUTOPILOT, ["opt-out"]),
+        ("delete", "metrics-service,prometheus-alerts", AUTOPILOT, ["opt-out"]),
+        ("delete", "metrics-service", ADMIN, ["opt-out"]),
     ],
 )
 def test_autopilot_deletes_what_it_created_and_nobody_wants(
-    policy: str, scope: str, created: str, broken: list[str]
+    policy: str, scope: str, creator: str, broken: list[str]
 ) -> None:
     log = Log()
     annotations = {f"{PREFIX}on-opt-out": policy, f"{PREFIX}autopilot": scope}
     log.put(0, ADMIN, "HyperConverged", PLATFORM, {"metadata": {"annotations": annotations}})
-    signature = {f"{PREFIX}created-uid": created}
-    log.put(1, AUTOPILOT, "PrometheusRule", ALERTS, {"metadata": {"annotations": signature}})
+    log.put(1, creator, "PrometheusRule", ALERTS, {"spec": {"groups": []}})
+    log.put(2, AUTOPILOT, "PrometheusRule", ALERTS, {"spec": {"groups": ["a"]}})
     log.delete(5, AUTOPILOT, "PrometheusRule", ALERTS)
     assert found(log) == broken
 
