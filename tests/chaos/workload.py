@@ -127,6 +127,8 @@ class Workload(Holds):
     _pins: dict[int, int] = field(default_factory=dict)
     _machines: list[str] = field(default_factory=list)
     _slow: list[Ref] = field(default_factory=list)
+    _service: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """One edit of the Service at a time: the last one is wanted."""
     _is_ignored: bool = False
     _is_opted_out: bool = False
     _are_alerts_shared: bool = False
@@ -204,8 +206,9 @@ class Workload(Holds):
         await self.client.merge_patch(ASSETS[asset], patch, manager="editor")
 
     async def _drift_service(self, step: Step) -> None:
-        if not self._is_ignored:
-            await self._label(SERVICE, f"drifted-{step.number}")
+        async with self._service:
+            if not self._is_ignored:
+                await self._label(SERVICE, f"drifted-{step.number}")
 
     async def _drift_alerts(self, step: Step) -> None:
         self._are_alerts_shared = True
@@ -213,8 +216,9 @@ class Workload(Holds):
 
     async def _ignore_service(self, step: Step) -> None:
         value = f"ignored-{step.number}"
-        await self._label(SERVICE, value, **{f"{PREFIX}ignore-fields": "/metadata/labels/app"})
-        self._is_ignored = True
+        async with self._service:
+            await self._label(SERVICE, value, **{f"{PREFIX}ignore-fields": "/metadata/labels/app"})
+            self._is_ignored = True
         self.want(_judged(ASSETS[SERVICE], "services"), ("metadata", "labels", "app"), value)
 
     async def _pods(self, step: Step) -> None:
