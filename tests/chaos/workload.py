@@ -172,6 +172,7 @@ class Workload(Holds):
         self.want(descheduler, ("spec", "deschedulingIntervalSeconds"), FINAL_INTERVAL)
         if not self._is_ignored:
             self.want(_judged(ASSETS[SERVICE], "services"), ("metadata", "labels", "app"), APP)
+        await (self._opt_out if self._is_opted_out else self._opt_in)(step)
         if not self._are_alerts_shared:
             names = () if self._is_opted_out else (ASSETS[ALERTS].key.name,)
             self.want(_judged(ASSETS[ALERTS], "prometheusrules.monitoring.coreos.com"), ("metadata", "name"), *names)
