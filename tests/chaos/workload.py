@@ -118,6 +118,11 @@ def steps_of(seed: int) -> tuple[Step, ...]:
     return tuple(sorted(steps))
 
 
+def has_descheduler(seed: int) -> bool:
+    """Whether somebody has set up a KubeDescheduler before; then a rollback does not delete it."""
+    return random.Random(f"prepare {seed}").choice((True, False))
+
+
 @dataclass(slots=True)
 class Workload(Holds):
     """The people of one seed; their names are in everything that they create."""
@@ -157,8 +162,7 @@ class Workload(Holds):
     async def prepare(self) -> None:
         await make_namespace(self.client, self.namespace)
         await an_approver(self.client, NAMESPACE, f"seed-{self.seed}")
-        rng = random.Random(f"prepare {self.seed}")
-        if rng.choice((True, False)):
+        if has_descheduler(self.seed):
             await self.client.apply(a_descheduler(), manager="kubectl")
 
     async def _settle(self, step: Step) -> None:

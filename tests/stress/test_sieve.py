@@ -1,14 +1,15 @@
 """Sieve's three: after every kind of write, stop; see the state before it again; or see none of the states between.
 
-The kinds of writes come from the audit log of an undisturbed run. The four controllers have different objects, so one
-run disturbs some kinds of writes of each, the first write of every kind. What is right afterwards is what the checker
-says.
+The kinds of writes come from the audit logs of two undisturbed runs, one of which has a KubeDescheduler before. The
+four controllers have different objects, so one run disturbs some kinds of writes of each, the first write of every
+kind. What is right afterwards is what the checker says.
 """
 
 import asyncio
 import signal
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from itertools import count, filterfalse
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from tests.chaos.holds import Step
 from tests.chaos.injection import newest_version
 from tests.chaos.run import Outcome, run_work
 from tests.chaos.site import Site, a_judged_control_plane, a_site
+from tests.chaos.workload import has_descheduler
 from tests.checker.history import History
 from tests.checker.writes import is_effective
 from virt_steward_demo.local.controlplane import ControlPlane
@@ -176,18 +178,27 @@ def groups_of(kinds: list[WriteKind]) -> list[list[WriteKind]]:
 
 
 async def test_no_write_is_a_bad_moment_to_stop_or_to_look_away(site: Site) -> None:
-    undisturbed, _ = await run(site, 1000)
-    assert [str(one) for one in undisturbed.verdict.violations] == []
-    kinds = kinds_of(undisturbed.history, site)
+    numbers = {True: filter(has_descheduler, count(1000)), False: filterfalse(has_descheduler, count(1000))}
+    kinds: dict[WriteKind, bool] = {}
+    """Each with whether there is a KubeDescheduler before; not, where it makes no difference."""
+    for given, seeds in numbers.items():
+        undisturbed, _ = await run(site, next(seeds))
+        assert [str(one) for one in undisturbed.verdict.violations] == []
+        kinds |= dict.fromkeys(kinds_of(undisturbed.history, site), given)
     print(
         f"\n{len(kinds)} kinds of writes: {', '.join(f'{one.controller} {one.verb} {one.resource}' for one in kinds)}"
     )
-    left = dict.fromkeys(MODES, kinds)
+    left = {mode: list(kinds) for mode in MODES}
     red: list[str] = []
-    for attempt in range(TRIES):
-        work = [(mode, group) for mode in MODES for group in groups_of(left[mode])]
-        for number, (mode, group) in enumerate(work, start=1001 + 100 * attempt):
-            outcome, sprung = await run(site, number, mode, *group)
+    for _ in range(TRIES):
+        work = [
+            (mode, given, group)
+            for mode in MODES
+            for given in numbers
+            for group in groups_of([one for one in left[mode] if kinds[one] is given])
+        ]
+        for mode, given, group in work:
+            outcome, sprung = await run(site, next(numbers[given]), mode, *group)
             left[mode] = [one for one in left[mode] if one not in sprung]
             red += [f"{mode} {sprung}: {one}" for one in outcome.verdict.violations]
             print(f"{mode}: {len(sprung)} writes perturbed; {outcome.report()}", *red[-3:], flush=True)
