@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -15,15 +15,21 @@ from tests.chaos.holds import Step
 from tests.chaos.injection import Injector
 from tests.chaos.members import HONEST
 from tests.chaos.site import UNNEEDED, Site
-from tests.chaos.workload import Workload, steps_of
+from tests.chaos.workload import ALERTS, ASSETS, SERVICE, Workload, steps_of
 from tests.checker.approver import counts_are_exact
 from tests.checker.check import ALWAYS, check
 from tests.checker.facts import Facts, Verdict
 from tests.checker.history import AuditReader, History, Interval
+from tests.checker.history import Ref as Judged
 from tests.checker.writes import LEASES, configs_converge
 from tests.eventually import eventually
-from virt_steward.kube.client import Selection
-from virt_steward.kube.errors import KubeError
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
+from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER
+from virt_steward.controllers.approver.olm import INSTALL_PLAN, SUBSCRIPTION
+from virt_steward.controllers.placement.observation import MACHINE
+from virt_steward.kube.client import Client, Object, Selection
+from virt_steward.kube.errors import KubeError, NotFound
+from virt_steward.objects.identity import Key, Ref
 from virt_steward.runtime.access import LEASE, NAMESPACE
 from virt_steward_demo.simulation.platform import PlatformShape, SimulatedPlatform
 
@@ -33,6 +39,19 @@ SILENT = 3.0
 UNTIL_SILENT = 90.0
 STARTS = 120.0
 POLL = 0.5
+KINDS = {
+    f"{kind.plural}.{kind.group}".rstrip("."): kind
+    for kind in (
+        VIRT_PLATFORM_CONFIG,
+        DESCHEDULER.kind,
+        INSTALL_PLAN,
+        SUBSCRIPTION,
+        MACHINE,
+        ASSETS[SERVICE].kind,
+        ASSETS[ALERTS].kind,
+    )
+}
+"""Of what is wanted, by resource."""
 HEARTBEAT, STALL = 0.1, 0.4
 VIEW = 2.0
 """Seconds by which a view may be old without any fault, on a busy machine."""
@@ -173,6 +192,7 @@ async def _settled(
         await asyncio.sleep(POLL)
         facts = replace(facts, answers=tuple(site.journal), outages=tuple(injector.late))
         history = log.history(injector.lost)
+        facts = replace(facts, live=await _live(site.client, {one.ref for one in facts.wanted} & history.lost))
         if check(history, facts, ALWAYS).violations:
             break
         ours = (one for one in history.writes if one.user in facts.replicas and one.ref.resource != LEASES)
@@ -182,6 +202,17 @@ async def _settled(
             break
     now = datetime.now(UTC)
     return replace(facts, quiet=Interval(now - timedelta(seconds=silent), now))
+
+
+async def _live(client: Client, refs: Iterable[Judged]) -> dict[Judged, Object | None]:
+    """Objects whose last write may have been executed or not: as they are."""
+    found: dict[Judged, Object | None] = {}
+    for one in refs:
+        try:
+            found[one] = await client.get(Ref(KINDS[one.resource], Key(one.namespace, one.name)))
+        except NotFound:
+            found[one] = None
+    return found
 
 
 @asynccontextmanager

@@ -79,7 +79,7 @@ def counts_are_exact(history: History, facts: Facts) -> Iterator[Violation]:
     certain = not any(one.uncertain for ref in history.refs(PLANS) for one in history.of(ref))
     for ref in history.refs(APPROVERS):
         last = history.last(ref)
-        if last is None or last.obj is None:
+        if last is None or last.obj is None or ref in history.lost:
             continue
         counted = last.get("status", "approvedCount", default=0)
         if (counted > done[last.uid] and certain) or counted < done[last.uid]:

@@ -282,6 +282,17 @@ def test_write_after_a_lost_answer_is_not_attributed() -> None:
     assert found(killed) == ["approval"]
 
 
+def test_object_whose_last_write_is_unknown_is_judged_as_it_was_read() -> None:
+    log = Log()
+    log.put(0, ADMIN, "Service", "ops/metrics", {"spec": {"type": "A"}})
+    log.put(1, AUTOPILOT, "Service", "ops/metrics", {"spec": {"type": "B"}}, code=504)
+    service = Ref("services", "ops", "metrics")
+    assert log.history().lost == {service}
+    wanted = (Wanted(service, ("spec", "type"), ("B",)),)
+    assert found(log, the_facts(wanted=wanted)) == ["convergence"]
+    assert found(log, the_facts(wanted=wanted, live={service: {"spec": {"type": "B"}}})) == []
+
+
 def test_history_of_a_deleted_object_starts_again() -> None:
     log = Log()
     log.put(0, ADMIN, "Service", "ops/metrics", {"spec": {"type": "A"}})

@@ -103,15 +103,15 @@ def fields_of_others_remain(history: History, facts: Facts) -> Iterator[Violatio
 def configs_converge(history: History, facts: Facts) -> Iterator[Violation]:
     """Once the faults have stopped, every field is what was asked for last."""
     for wanted in facts.wanted:
-        last = history.last(wanted.ref)
-        found = last.get(*wanted.path) if last and last.obj is not None else None
+        found = value_at(facts.last(history, wanted.ref), wanted.path)
         if found not in (wanted.one_of or (None,)):
             expected = " or ".join(map(repr, wanted.one_of)) or "absent"
             yield Violation("convergence", f"{wanted.ref} .{'.'.join(wanted.path)} is {found!r}, should be {expected}")
     for ref in history.refs(CONFIGS):
-        last = history.last(ref)
-        if facts.quiet and last and last.obj is not None:
-            observed, generation = last.get("status", "observedGeneration"), last.get("metadata", "generation")
+        last = facts.last(history, ref)
+        if facts.quiet and last is not None:
+            observed = value_at(last, ("status", "observedGeneration"))
+            generation = value_at(last, ("metadata", "generation"))
             if observed != generation:
                 yield Violation("convergence", f"{ref} is at generation {generation}, observed is {observed}")
 
