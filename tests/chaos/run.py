@@ -192,7 +192,7 @@ async def _settled(
         await asyncio.sleep(POLL)
         facts = replace(facts, answers=tuple(site.journal), outages=tuple(injector.late))
         history = log.history(injector.lost)
-        facts = replace(facts, live=await _live(site.client, {one.ref for one in facts.wanted} & history.lost))
+        facts = replace(facts, live=await _live(site.client, unknown(history, facts, faults)))
         if check(history, facts, ALWAYS).violations:
             break
         ours = (one for one in history.writes if one.user in facts.replicas and one.ref.resource != LEASES)
@@ -204,8 +204,14 @@ async def _settled(
     return replace(facts, quiet=Interval(now - timedelta(seconds=silent), now))
 
 
+def unknown(history: History, facts: Facts, faults: tuple[Fault, ...]) -> set[Judged]:
+    """What is wanted of objects that went with their CRD, or whose last write may have been executed or not."""
+    vanished = {fault.target for fault in faults if fault.kind == "crd-vanishes"}
+    return {one.ref for one in facts.wanted if one.ref in history.lost or one.ref.resource in vanished}
+
+
 async def _live(client: Client, refs: Iterable[Judged]) -> dict[Judged, Object | None]:
-    """Objects whose last write may have been executed or not: as they are."""
+    """Objects as they are."""
     found: dict[Judged, Object | None] = {}
     for one in refs:
         try:
