@@ -216,9 +216,11 @@ class Injector:
 
     async def _crd_vanishes(self, fault: Fault) -> None:
         ref = Ref(CUSTOM_RESOURCE_DEFINITION, Key("", fault.target))
-        definition = await self._insist(lambda: self._site.client.get(ref))
-        with suppress(NotFound):
+        try:
+            definition = await self._insist(lambda: self._site.client.get(ref))
             await self._insist(lambda: self._site.client.delete(ref))
+        except NotFound:  # by another fault, which brings it back
+            return
         await asyncio.sleep(fault.seconds)
         await eventually(lambda: self._is_gone(ref), within=UNTIL_GONE)  # what is applied until then goes, too
         metadata = {part: definition["metadata"].get(part) for part in ("name", "annotations", "labels")}
@@ -228,7 +230,8 @@ class Injector:
     async def _crd_changes(self, fault: Fault) -> None:
         ref = Ref(CUSTOM_RESOURCE_DEFINITION, Key("", fault.target))
         patch = {"metadata": {"annotations": {"chaos": f"{fault.at}"}}, "spec": {"names": {"shortNames": ["chaos"]}}}
-        await self._insist(lambda: self._site.client.merge_patch(ref, patch))
+        with suppress(NotFound):  # it has vanished
+            await self._insist(lambda: self._site.client.merge_patch(ref, patch))
 
     async def _is_gone(self, ref: Ref) -> bool:
         try:
