@@ -85,9 +85,7 @@ MUTATIONS = {
         "return answer.finding(vms)",
         "return VmAbsent() if isinstance(answer.finding(vms), Unreachable) else answer.finding(vms)",
     ),
-    "count-twice": _bug(
-        f"{CONTROLLERS}.approver.report", "fold", "if plan.metadata.uid not in known\n        and ", "if "
-    ),
+    "count-twice": _bug(f"{CONTROLLERS}.approver.report", "fold", "        and plan.metadata.uid not in known\n", ""),
     "lead-past-expiry": _bug("virt_steward.runtime.leader", "LeaseTimes.usable", "* 2 / 3", "* 5"),
     "forget-mask": _bug(
         f"{CONTROLLERS}.autopilot.overrides.mask",
