@@ -3,11 +3,13 @@
 import argparse
 import asyncio
 import logging
+import shutil
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+import msgspec
 import structlog
 
 from tests.chaos.faults import Fault, FaultList, faults_of
@@ -45,7 +47,13 @@ def lists_of(options: argparse.Namespace) -> list[FaultList]:
 async def run(options: argparse.Namespace, folder: Path, site: Site) -> list[Outcome]:
     outcomes = []
     for one in lists_of(options):
-        outcome = await run_seed(site, one, folder / f"seed-{one.seed}")
+        try:
+            outcome = await run_seed(site, one, folder / f"seed-{one.seed}")
+        except Exception as error:
+            if options.seeds <= 1:
+                raise
+            print(f"seed {one.seed}: could not be run to its end: {error!r}", flush=True)
+            continue
         print(outcome.report(), flush=True)
         outcomes.append(outcome)
         if not outcome.is_green:
@@ -89,7 +97,11 @@ async def shrink(outcome: Outcome, folder: Path, site: Site, most_tries: int, mu
     """Print the shortened list, and keep both where `--replay` finds them."""
     seed = outcome.faults.seed
     kept = outcome.faults.save(Path(tempfile.mkdtemp(prefix="chaos-")) / f"seed-{seed}.json")
-    print(f"  repeat it with --replay {kept}")
+    print(f"  repeat it with --replay {kept}; beside it are the logs and all versions of all objects")
+    for log in (folder / f"{mutation or 'seed'}-{seed}").glob("*.log"):
+        shutil.copy(log, kept.parent)
+    versions = (f"{one} {msgspec.json.encode(one.obj).decode()}\n" for one in outcome.history.versions)
+    kept.with_name("versions.txt").write_text("".join(versions))
     broken = {one.invariant for one in outcome.verdict.violations}
     tries = 0
 
@@ -122,11 +134,11 @@ def main() -> int:
     if options.mutation:
         return len(outcomes)
     print(
-        f"{len(outcomes)} seeds, {sum(len(one.faults.faults) for one in outcomes)} faults,"
+        f"{len(outcomes)} of {len(lists_of(options))} seeds, {sum(len(one.faults.faults) for one in outcomes)} faults,"
         f" {sum(one.verdict.writes for one in outcomes)} writes, {time.monotonic() - began:.0f} s;"
         f" {'all green' if not red else f'red: {red}'}"
     )
-    return 1 if red else 0
+    return 1 if red or len(outcomes) < len(lists_of(options)) else 0
 
 
 if __name__ == "__main__":

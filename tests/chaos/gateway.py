@@ -64,7 +64,7 @@ class Treatment:
     """Whether watches deliver."""
     open: set[Any] = field(default_factory=set)
     unleased: bool = False
-    trap: Trap | None = None
+    traps: tuple[Trap, ...] = ()
 
     def __post_init__(self) -> None:
         self.flowing.set()
@@ -93,7 +93,7 @@ class ChaosGateway:
         """End all faults; traps stay."""
         for name, treatment in self.treatments.items():
             treatment.flowing.set()
-            self.treatments[name] = Treatment(open=treatment.open, trap=treatment.trap)
+            self.treatments[name] = Treatment(open=treatment.open, traps=treatment.traps)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         treatment = self.treatments[self._names[request.headers.get("Authorization", "")]]
@@ -115,8 +115,8 @@ class ChaosGateway:
         if treatment.errors and (is_write or treatment.errors[-1] != CONFLICT):
             code = treatment.errors.pop()
             return a_status(code, REASONS[code])
-        if is_write and treatment.trap and treatment.trap.matches(request):
-            return await self._trapped(request, treatment.trap)
+        if is_write and (trap := next((one for one in treatment.traps if one.matches(request)), None)):
+            return await self._trapped(request, trap)
         if is_write and treatment.lost_answers:
             treatment.lost_answers -= 1
             async with self._sent(request) as answer:

@@ -4,6 +4,7 @@ import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from virt_steward.holds import gate_board
 from virt_steward.runtime.clock import SystemClock
 
 CLOCK = "CHAOS_CLOCK"
@@ -11,7 +12,12 @@ CLOCK = "CHAOS_CLOCK"
 MUTATION = "CHAOS_MUTATION"
 
 
+GATES_REMEMBERED = 0.5
+"""Seconds for which an answer of a gate counts; for a real cluster, that would be longer than a seed."""
+
+
 def prepare() -> None:
+    gate_board.REMEMBERED = GATES_REMEMBERED
     if path := os.environ.get(CLOCK):
         follow_clock(Path(path))
     if name := os.environ.get(MUTATION):

@@ -16,12 +16,15 @@ from tests.chaos.gateway import Treatment
 from tests.chaos.members import HONEST
 from tests.chaos.site import Site
 from tests.checker.history import Interval
+from tests.eventually import eventually
 from virt_steward.kube.client import Client
 from virt_steward.kube.discovery import CUSTOM_RESOURCE_DEFINITION
 from virt_steward.kube.errors import KubeError, NotFound
 from virt_steward.objects.identity import Key, Ref
 from virt_steward_demo.simulation.install import install
 
+UNTIL_GONE = 60.0
+"""Seconds that a busy machine may take to delete a CRD with its objects."""
 CODES = (409, 503, 429, 500)
 
 
@@ -43,6 +46,7 @@ class Injector:
         self.lost: list[Interval] = []
         """Times in which a write could be executed and not logged."""
         self._site = site
+        self._cluster = asyncio.Lock()
 
     async def inject(self, fault: Fault) -> None:
         """From its begin to its end."""
@@ -163,9 +167,11 @@ class Injector:
 
     @asynccontextmanager
     async def _outage(self, *kinds: list[Interval]) -> AsyncIterator[None]:
-        began = datetime.now(UTC)
-        yield
-        await asyncio.to_thread(self._site.control_plane.wait_until_ready)
+        """One at a time: an API server that another fault has killed would not become ready."""
+        async with self._cluster:
+            began = datetime.now(UTC)
+            yield
+            await asyncio.to_thread(self._site.control_plane.wait_until_ready)
         for one in kinds:
             one.append(Interval(began, datetime.now(UTC)))
 
@@ -210,10 +216,13 @@ class Injector:
 
     async def _crd_vanishes(self, fault: Fault) -> None:
         ref = Ref(CUSTOM_RESOURCE_DEFINITION, Key("", fault.target))
-        definition = await self._insist(lambda: self._site.client.get(ref))
-        with suppress(NotFound):
+        try:
+            definition = await self._insist(lambda: self._site.client.get(ref))
             await self._insist(lambda: self._site.client.delete(ref))
+        except NotFound:  # by another fault, which brings it back
+            return
         await asyncio.sleep(fault.seconds)
+        await eventually(lambda: self._is_gone(ref), within=UNTIL_GONE)  # what is applied until then goes, too
         metadata = {part: definition["metadata"].get(part) for part in ("name", "annotations", "labels")}
         fresh = {**{part: definition[part] for part in ("apiVersion", "kind", "spec")}, "metadata": metadata}
         await self._insist(lambda: install(self._site.client, fresh))
@@ -221,7 +230,15 @@ class Injector:
     async def _crd_changes(self, fault: Fault) -> None:
         ref = Ref(CUSTOM_RESOURCE_DEFINITION, Key("", fault.target))
         patch = {"metadata": {"annotations": {"chaos": f"{fault.at}"}}, "spec": {"names": {"shortNames": ["chaos"]}}}
-        await self._insist(lambda: self._site.client.merge_patch(ref, patch))
+        with suppress(NotFound):  # it has vanished
+            await self._insist(lambda: self._site.client.merge_patch(ref, patch))
+
+    async def _is_gone(self, ref: Ref) -> bool:
+        try:
+            await self._insist(lambda: self._site.client.get(ref))
+        except NotFound:
+            return True
+        return False
 
     async def _insist(self, action: Any) -> Any:
         while True:

@@ -85,9 +85,7 @@ MUTATIONS = {
         "return answer.finding(vms)",
         "return VmAbsent() if isinstance(answer.finding(vms), Unreachable) else answer.finding(vms)",
     ),
-    "count-twice": _bug(
-        f"{CONTROLLERS}.approver.report", "fold", "if plan.metadata.uid not in known\n        and ", "if "
-    ),
+    "count-twice": _bug(f"{CONTROLLERS}.approver.report", "fold", "        and plan.metadata.uid not in known\n", ""),
     "lead-past-expiry": _bug("virt_steward.runtime.leader", "LeaseTimes.usable", "* 2 / 3", "* 5"),
     "forget-mask": _bug(
         f"{CONTROLLERS}.autopilot.overrides.mask",
@@ -124,6 +122,11 @@ MUTATIONS = {
         "every_csv_is_wanted",
         "requested = [item for item in case.items if item.is_pinned or allowance(item, policy)]",
         "requested = list(case.items)",
+    ),
+    "ignore-window": _bug(f"{CONTROLLERS}.advisor.holds", "window_is_open", "match observation.window:", "match None:"),
+    "ignore-gate": _bug("virt_steward.holds.gates", "closed_gates", "if closed else None", "if False else None"),
+    "count-too-few": _bug(
+        "virt_steward.objects.approvals", "ApprovalCount.is_complete", "self.missing == 0 and", "self.missing < 2 and"
     ),
 }
 """The first ten are those that everybody would think of."""

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -11,17 +11,25 @@ from functools import partial
 from pathlib import Path
 
 from tests.chaos.faults import CONTROLLERS, Fault, FaultList, staleness
+from tests.chaos.holds import Step
 from tests.chaos.injection import Injector
 from tests.chaos.members import HONEST
 from tests.chaos.site import UNNEEDED, Site
-from tests.chaos.workload import Step, Workload, steps_of
+from tests.chaos.workload import ALERTS, ASSETS, SERVICE, Workload, steps_of
+from tests.checker.approver import counts_are_exact
 from tests.checker.check import ALWAYS, check
 from tests.checker.facts import Facts, Verdict
 from tests.checker.history import AuditReader, History, Interval
+from tests.checker.history import Ref as Judged
 from tests.checker.writes import LEASES, configs_converge
 from tests.eventually import eventually
-from virt_steward.kube.client import Selection
-from virt_steward.kube.errors import KubeError
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
+from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER
+from virt_steward.controllers.approver.olm import INSTALL_PLAN, SUBSCRIPTION
+from virt_steward.controllers.placement.observation import MACHINE
+from virt_steward.kube.client import Client, Object, Selection
+from virt_steward.kube.errors import KubeError, NotFound
+from virt_steward.objects.identity import Key, Ref
 from virt_steward.runtime.access import LEASE, NAMESPACE
 from virt_steward_demo.simulation.platform import PlatformShape, SimulatedPlatform
 
@@ -29,8 +37,21 @@ SHAPE = PlatformShape(workers=2, pace=0.02, machines_per_worker=0, without=UNNEE
 SILENT = 3.0
 """Seconds without a write after which nothing more is expected."""
 UNTIL_SILENT = 90.0
-STARTS = 60.0
+STARTS = 120.0
 POLL = 0.5
+KINDS = {
+    f"{kind.plural}.{kind.group}".rstrip("."): kind
+    for kind in (
+        VIRT_PLATFORM_CONFIG,
+        DESCHEDULER.kind,
+        INSTALL_PLAN,
+        SUBSCRIPTION,
+        MACHINE,
+        ASSETS[SERVICE].kind,
+        ASSETS[ALERTS].kind,
+    )
+}
+"""Of what is wanted, by resource."""
 HEARTBEAT, STALL = 0.1, 0.4
 VIEW = 2.0
 """Seconds by which a view may be old without any fault, on a busy machine."""
@@ -89,11 +110,13 @@ async def run_round(
     """Do some work beside some faults, until nothing was written for some seconds."""
     began = time.monotonic()
     site.journal.clear()
-    injector, workload = Injector(site), Workload(site.client, wanted.seed, site.members)
+    injector, workload = Injector(site), Workload(site.client, wanted.seed, site.members, people=site.people)
     try:
         async with noting_stalls(injector.late), SimulatedPlatform(site.client, SHAPE):
             await workload.prepare()
             async with processes:
+                await workload.run(Step(0.0, "plan"))
+                await eventually(workload.is_planned, within=STARTS)  # most of the work is about a plan
                 await _disturb(workload, injector, steps, wanted.faults)
                 _heal(site)
                 await workload.run(Step(0.0, "settle"))
@@ -169,15 +192,33 @@ async def _settled(
         await asyncio.sleep(POLL)
         facts = replace(facts, answers=tuple(site.journal), outages=tuple(injector.late))
         history = log.history(injector.lost)
+        facts = replace(facts, live=await _live(site.client, unknown(history, facts, faults)))
         if check(history, facts, ALWAYS).violations:
             break
         ours = (one for one in history.writes if one.user in facts.replicas and one.ref.resource != LEASES)
         last = max((one.answered for one in ours), default=healed)
         is_silent = datetime.now(UTC) - max(last, healed) > timedelta(seconds=silent)
-        if is_silent and not any(configs_converge(history, facts)):
+        if is_silent and not any(configs_converge(history, facts)) and not any(counts_are_exact(history, facts)):
             break
     now = datetime.now(UTC)
     return replace(facts, quiet=Interval(now - timedelta(seconds=silent), now))
+
+
+def unknown(history: History, facts: Facts, faults: tuple[Fault, ...]) -> set[Judged]:
+    """What is wanted of objects that went with their CRD, or whose last write may have been executed or not."""
+    vanished = {fault.target for fault in faults if fault.kind == "crd-vanishes"}
+    return {one.ref for one in facts.wanted if one.ref in history.lost or one.ref.resource in vanished}
+
+
+async def _live(client: Client, refs: Iterable[Judged]) -> dict[Judged, Object | None]:
+    """Objects as they are."""
+    found: dict[Judged, Object | None] = {}
+    for one in refs:
+        try:
+            found[one] = await client.get(Ref(KINDS[one.resource], Key(one.namespace, one.name)))
+        except NotFound:
+            found[one] = None
+    return found
 
 
 @asynccontextmanager

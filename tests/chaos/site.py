@@ -3,12 +3,13 @@
 import os
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.chaos.faults import CONTROLLERS, MEMBERS, REPLICAS, matches
 from tests.chaos.gateway import ChaosGateway, a_chaos_gateway
+from tests.chaos.holds import GATES
 from tests.chaos.hook import CLOCK, MUTATION
 from tests.chaos.members import ChaosMember, some_members
 from tests.checker.facts import MemberAnswer, Replica
@@ -16,14 +17,22 @@ from tests.checker.history import AUDIT_POLICY
 from tests.clients import a_client
 from tests.fleet import a_secret
 from tests.forkserver import HOOK, Fork, fork_server
-from tests.grants import Account, an_account
+from tests.grants import Account, an_account, grant_verbs
 from tests.machines import a_config
 from virt_steward.apis.crds import CRDS
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.controllers import definition
+from virt_steward.controllers.advisor.admission import POLICIES as PLAN_POLICIES
+from virt_steward.controllers.advisor.options import AdvisorOptions
+from virt_steward.controllers.approver.admission import POLICIES as INSTALL_PLAN_POLICIES
+from virt_steward.controllers.approver.olm import INSTALL_PLAN
+from virt_steward.controllers.approver.options import ApproverOptions
+from virt_steward.controllers.autopilot.options import OPT_OUT_DELETES, AutopilotOptions
 from virt_steward.controllers.options import ControllerOptions
+from virt_steward.holds.gate_settings import decode_gates
 from virt_steward.kube.client import Client, Selection
 from virt_steward.objects.identity import Key, Ref
-from virt_steward.runtime.access import LEASE, NAMESPACE, Installation
+from virt_steward.runtime.access import LEASE, NAMESPACE, Access, Grant, Installation
 from virt_steward_demo.local.binaries import find_or_build
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.local.files import open_log
@@ -60,6 +69,10 @@ NEEDED = (
     "VirtualMachineInstance",
     "VirtualMachineInstanceMigration",
 )
+GATES_FILE = "gates.yaml"
+PEOPLE = ("first", "second")
+"""Who approve beside the admin."""
+RIGHTS = tuple(Grant(kind, ("get", "patch"), "to approve") for kind in (VIRT_PLATFORM_CONFIG, INSTALL_PLAN))
 UNNEEDED = tuple(name for name in NAMES if name not in NEEDED)
 
 
@@ -85,8 +98,8 @@ class Process:
         return self.folder / f"{self.name}.log"
 
     def start(self) -> None:
-        controller = self.name.partition("-")[2]
-        argv = ["run", f"--controllers={controller}", f"--kubeconfig={self.kubeconfig}", *OPTIONS, *self.options]
+        own = (f"--controllers={self.name.partition('-')[2]}", f"--kubeconfig={self.kubeconfig}")
+        argv = ["run", *own, f"--gates={self.folder / GATES_FILE}", *OPTIONS, *self.options]
         env = {**os.environ, HOOK: "tests.chaos.hook:prepare", CLOCK: str(self.clock), MUTATION: self.mutation}
         self.set_clock(0)
         with Path(os.devnull).open("rb") as nothing, open_log(self.log) as output:
@@ -126,6 +139,7 @@ class Site:
     members: dict[str, ChaosMember]
     journal: list[MemberAnswer]
     folder: Path
+    people: tuple[Client, ...] = ()
     processes: dict[str, Process] = field(default_factory=dict)
 
     @property
@@ -145,6 +159,7 @@ class Site:
         self, folder: Path, mutation: str = "", options: Callable[[str], tuple[str, ...]] = lambda _: ()
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        (folder / GATES_FILE).write_text(GATES)
         for name, account in self.accounts.items():
             path = folder / f"{name}.kubeconfig"
             account.write_kubeconfig(path, self.control_plane, self.gateway.server)
@@ -180,25 +195,43 @@ async def a_site(control_plane: ControlPlane, folder: Path) -> AsyncIterator[Sit
         a_client(control_plane) as client,
         a_chaos_gateway(control_plane) as gateway,
         some_members(control_plane, *members.values()),
+        AsyncExitStack() as stack,
     ):
         await make_namespace(client, NAMESPACE)
         await install(client, *(crd.manifest() for crd in CRDS), *NEEDED)
+        for policy in (*PLAN_POLICIES, *INSTALL_PLAN_POLICIES):  # without them, approvals by several count nothing
+            await client.apply(policy, manager="tests", force=True)
         accounts = await _accounts(client)
         for name, account in accounts.items():
             gateway.admit(name, account.token)
         for member in members.values():
             await _join(client, control_plane, member)
-        yield Site(control_plane, client, gateway, accounts, members, journal, folder)
+        tokens = [await _token_of_person(client, name) for name in PEOPLE]
+        people = [await stack.enter_async_context(a_client(control_plane, token)) for token in tokens]
+        yield Site(control_plane, client, gateway, accounts, members, journal, folder, tuple(people))
 
 
 async def _accounts(client: Client) -> dict[str, Account]:
-    found = {}
+    found, gates = {}, decode_gates(GATES.encode())
+    options = ControllerOptions(
+        advisor=AdvisorOptions(gates=gates),
+        autopilot=AutopilotOptions(gates=gates),
+        approver=ApproverOptions(gates=gates),
+    )
     for controller in CONTROLLERS:
-        access = definition(controller, ControllerOptions()).access
+        access = definition(controller, options).access
         for replica in REPLICAS:
             installation = Installation(NAMESPACE, prefix=replica, secret_namespaces=(NAMESPACE,))
+            if OPT_OUT_DELETES in access.extras:
+                installation = replace(installation, extras=(OPT_OUT_DELETES,))
             found[f"{replica}-{controller}"] = await an_account(client, access, installation)
     return found
+
+
+async def _token_of_person(client: Client, name: str) -> str:
+    account = await an_account(client, Access(name, RIGHTS), Installation(NAMESPACE, prefix="person"))
+    await grant_verbs(client, account.user, VIRT_PLATFORM_CONFIG, "approve")
+    return account.token
 
 
 async def _join(client: Client, control_plane: ControlPlane, member: ChaosMember) -> None:

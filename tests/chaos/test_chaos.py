@@ -18,13 +18,14 @@ from tests.chaos.faults import (
     matches,
 )
 from tests.chaos.gateway import _last_states, resource_of
+from tests.chaos.holds import Step
 from tests.chaos.injection import Injector
 from tests.chaos.mutations import MUTATIONS
 from tests.chaos.run import run_work
 from tests.chaos.shrink import shortened
 from tests.chaos.site import a_judged_control_plane, a_site
 from tests.chaos.walk import Change, changes_of
-from tests.chaos.workload import OFTEN, Step, Workload, steps_of
+from tests.chaos.workload import OFTEN, Workload, steps_of
 from virt_steward_demo.local.controlplane import ControlPlane
 
 README = Path(__file__).with_name("README.md")
@@ -40,7 +41,6 @@ SHORT = FaultList(
 STEPS = (
     Step(0.0, "activate"),
     Step(0.0, "subscribe"),
-    Step(0.1, "plan"),
     Step(0.2, "machine", 1, "west"),
     Step(0.9, "approve"),
     Step(1.2, "ignore-service", 2),

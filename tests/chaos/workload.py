@@ -5,9 +5,8 @@ import random
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-import msgspec
-
 from tests.chaos.faults import LASTS, MEMBERS
+from tests.chaos.holds import FREEZES, HELD, POLICIES, PREFIX, Holds, Step
 from tests.chaos.members import ChaosMember
 from tests.checker.advisor import CONFIGS
 from tests.checker.approver import PLANS, SUBSCRIPTIONS
@@ -20,15 +19,15 @@ from tests.machines import a_machine, the_machine
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG
 from virt_steward.catalog.load import load
-from virt_steward.controllers.advisor.annotation_keys import APPROVED_PLAN
+from virt_steward.controllers.advisor.annotation_keys import APPROVED_BY, APPROVED_PLAN
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER
-from virt_steward.controllers.approver.olm import APPROVED_BY, CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION
+from virt_steward.controllers.approver.olm import APPROVED_BY as STAMP
+from virt_steward.controllers.approver.olm import CLUSTER_SERVICE_VERSION, INSTALL_PLAN, SUBSCRIPTION
 from virt_steward.controllers.autopilot.rollouts.staged import read_entries, ref_of_staging
 from virt_steward.controllers.autopilot.watches import ref_of_asset
 from virt_steward.controllers.placement.observation import MACHINE
-from virt_steward.kube.client import Client, Object, Selection
+from virt_steward.kube.client import Object, Selection
 from virt_steward.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, KubeError, NotFound, NotServed
-from virt_steward.objects.corekinds import CONFIG_MAP
 from virt_steward.objects.identity import Key, Ref
 from virt_steward.plans.preimage import CONTROLLER_REVISION
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG
@@ -38,13 +37,10 @@ from virt_steward_demo.simulation.installplans import a_subscription, csv_step
 
 SERVICE, ALERTS, KUBELET = "metrics-service", "prometheus-alerts", "kubelet-perf-settings"
 ASSETS = {name: ref_of_asset(asset, HCO.key) for name in (SERVICE, ALERTS, KUBELET) if (asset := load().find(name))}
-PREFIX = "platform.kubevirt.io/"
 PACKAGE = "backup-operator"
 VERSIONS = (f"{PACKAGE}.v2.0.0", f"{PACKAGE}.v2.1.0")
-FREEZE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "virt-steward-freeze", "namespace": NAMESPACE}}
-FREEZE_REF = Ref(CONFIG_MAP, Key(NAMESPACE, "virt-steward-freeze"))
 WRONG_HASH = "sha256:" + "0" * 64
-UNTIL_DONE = 30.0
+UNTIL_DONE = 90.0
 APP = "virt-platform-autopilot"
 """The label of the Service that the asset wants."""
 FINAL_INTERVAL = 600
@@ -52,16 +48,7 @@ UNRELEASED = 99
 CONFIG = Judged(CONFIGS, "", the_config().key.name)
 
 
-class Step(msgspec.Struct, frozen=True, order=True):
-    """Something that a person does."""
-
-    at: float
-    action: str
-    number: int = 0
-    choice: str = ""
-
-
-BEGINNING = (Step(0.0, "activate"), Step(0.1, "subscribe", 0), Step(0.2, "plan"))
+BEGINNING = (Step(0.0, "activate"), Step(0.1, "subscribe", 0), Step(1.0, "approve"))
 """In every seed, so that there is something to disturb."""
 OFTEN = (
     "drift-service",
@@ -86,34 +73,70 @@ OFTEN = (
     "machine",
     "delete-machine",
     "freeze",
+    "close-gate",
+    "hold-plan",
+    "hold-plan",
+    "hold-approvals",
+    "people-approve",
+    "people-approve",
+    "roll-back",
+    "opt-out",
+    "opt-in",
 )
+ENDS = {"freeze": "thaw", "close-gate": "open-gate"}
+"""What holds everything back begins early, and ends after some seconds."""
+BRINGS = {
+    "freeze": ("subscribe",),
+    "close-gate": ("subscribe", "options"),
+    "hold-plan": ("options", "approve", "people-approve"),
+    "hold-approvals": ("subscribe", "people-approve"),
+    "roll-back": ("approve",),
+}
+"""Work for which a step makes a difference, a while after it."""
+CHOICES = {
+    "machine": (*MEMBERS, ""),
+    "freeze": tuple(FREEZES),
+    "hold-plan": HELD,
+    "hold-approvals": HELD,
+    "policy": POLICIES,
+}
 
 
 def steps_of(seed: int) -> tuple[Step, ...]:
     rng = random.Random(f"workload {seed}")
     steps = [*BEGINNING]
-    for number in range(1, rng.randint(12, 18)):
+    for number in range(1, rng.randint(11, 17)):
         action = rng.choice(OFTEN)
-        at = round(rng.uniform(0.3, LASTS if action != "freeze" else LASTS / 3), 2)
-        steps.append(Step(at, action, number, rng.choice((*MEMBERS, "")) if action == "machine" else ""))
-        if action == "freeze":  # with work that it holds back
-            thaw = round(rng.uniform(at + LASTS / 2, LASTS + 1), 2)
-            steps += [Step(round(rng.uniform(at + 2, thaw), 2), "subscribe", 100 + number), Step(thaw, "thaw", number)]
+        at = round(rng.uniform(0.3, LASTS if action not in ENDS else LASTS / 3), 2)
+        steps.append(Step(at, action, number, rng.choice(CHOICES.get(action, ("",)))))
+        last = round(rng.uniform(at + LASTS / 2, LASTS + 1), 2) if action in ENDS else at + 2
+        steps += (
+            Step(round(rng.uniform(at + 0.5, last), 2), brought, 100 + number) for brought in BRINGS.get(action, ())
+        )
+        if action in ENDS:
+            steps.append(Step(last, ENDS[action], number))
     return tuple(sorted(steps))
 
 
+def has_descheduler(seed: int) -> bool:
+    """Whether somebody has set up a KubeDescheduler before; then a rollback does not delete it."""
+    return random.Random(f"prepare {seed}").choice((True, False))
+
+
 @dataclass(slots=True)
-class Workload:
+class Workload(Holds):
     """The people of one seed; their names are in everything that they create."""
 
-    client: Client
-    seed: int
     members: dict[str, ChaosMember]
     wanted: dict[tuple[Judged, tuple[str, ...]], Wanted] = field(default_factory=dict)
     _pins: dict[int, int] = field(default_factory=dict)
     _machines: list[str] = field(default_factory=list)
     _slow: list[Ref] = field(default_factory=list)
+    _service: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """One edit of the Service at a time: the last one is wanted."""
     _is_ignored: bool = False
+    _is_opted_out: bool = False
+    _are_alerts_shared: bool = False
 
     @property
     def namespace(self) -> str:
@@ -139,13 +162,12 @@ class Workload:
     async def prepare(self) -> None:
         await make_namespace(self.client, self.namespace)
         await an_approver(self.client, NAMESPACE, f"seed-{self.seed}")
-        rng = random.Random(f"prepare {self.seed}")
-        if rng.choice((True, False)):
+        if has_descheduler(self.seed):
             await self.client.apply(a_descheduler(), manager="kubectl")
 
     async def _settle(self, step: Step) -> None:
         """After all faults: the last word of each person, from which the end follows."""
-        await self._thaw(step)
+        await self._hold_nothing(step)
         for plan in self._slow:
             await self._set_status(plan, {"phase": "RequiresApproval"})
         await self._configure("Apply", FINAL_INTERVAL)
@@ -154,6 +176,10 @@ class Workload:
         self.want(descheduler, ("spec", "deschedulingIntervalSeconds"), FINAL_INTERVAL)
         if not self._is_ignored:
             self.want(_judged(ASSETS[SERVICE], "services"), ("metadata", "labels", "app"), APP)
+        await (self._opt_out if self._is_opted_out else self._opt_in)(step)
+        if not self._are_alerts_shared:
+            names = () if self._is_opted_out else (ASSETS[ALERTS].key.name,)
+            self.want(_judged(ASSETS[ALERTS], "prometheusrules.monitoring.coreos.com"), ("metadata", "name"), *names)
 
     async def _ask_in_vain(self, _: Step) -> None:
         """When nothing else goes on: a change that reboots nodes, and an approval of a plan that nobody has seen."""
@@ -164,8 +190,18 @@ class Workload:
     # The autopilot.
 
     async def _activate(self, _: Step) -> None:
-        annotations = {f"{PREFIX}autopilot": ",".join(ASSETS), f"{PREFIX}enable-kubelet-performance-settings": "true"}
-        await self._annotate_platform(**annotations)
+        await self._annotate_platform(**{f"{PREFIX}enable-kubelet-performance-settings": "true"})
+        await self._opt_in(Step(0.0, ""))
+
+    async def _opt_in(self, _: Step) -> None:
+        await self._annotate_platform(**{f"{PREFIX}autopilot": ",".join(ASSETS), f"{PREFIX}on-opt-out": None})
+        self._is_opted_out = False
+
+    async def _opt_out(self, _: Step) -> None:
+        """Of the alerts, which are deleted then, unless somebody else has fields of them."""
+        rest = ",".join(name for name in ASSETS if name != ALERTS)
+        await self._annotate_platform(**{f"{PREFIX}autopilot": rest, f"{PREFIX}on-opt-out": "delete"})
+        self._is_opted_out = True
 
     async def _annotate_platform(self, **annotations: str | None) -> None:
         await self.client.merge_patch(HCO, {"metadata": {"annotations": annotations}}, manager="admin")
@@ -175,16 +211,19 @@ class Workload:
         await self.client.merge_patch(ASSETS[asset], patch, manager="editor")
 
     async def _drift_service(self, step: Step) -> None:
-        if not self._is_ignored:
-            await self._label(SERVICE, f"drifted-{step.number}")
+        async with self._service:
+            if not self._is_ignored:
+                await self._label(SERVICE, f"drifted-{step.number}")
 
     async def _drift_alerts(self, step: Step) -> None:
+        self._are_alerts_shared = True
         await self._label(ALERTS, f"drifted-{step.number}")
 
     async def _ignore_service(self, step: Step) -> None:
         value = f"ignored-{step.number}"
-        await self._label(SERVICE, value, **{f"{PREFIX}ignore-fields": "/metadata/labels/app"})
-        self._is_ignored = True
+        async with self._service:
+            await self._label(SERVICE, value, **{f"{PREFIX}ignore-fields": "/metadata/labels/app"})
+            self._is_ignored = True
         self.want(_judged(ASSETS[SERVICE], "services"), ("metadata", "labels", "app"), value)
 
     async def _pods(self, step: Step) -> None:
@@ -207,37 +246,41 @@ class Workload:
         spec = {"kernelArguments": [f"by={step.number}"]}
         await self.client.merge_patch(ASSETS[KUBELET], {"spec": spec}, manager="editor")
 
-    async def _policy(self, step: Step) -> None:
-        await self._annotate_platform(**{f"{PREFIX}rollout": "approve" if step.number % 2 else None})
-
     # The advisor.
 
     async def _configure(self, action: str, interval: int, approved: str | None = None) -> None:
         options = no_reboots(deschedulingIntervalSeconds=interval)
-        spec = {"profile": "load-aware-rebalancing", "action": action, "options": options}
-        metadata = {"annotations": {APPROVED_PLAN: approved}}
-        try:
-            await self.client.merge_patch(the_config(), {"metadata": metadata, "spec": spec}, manager="admin")
-        except NotFound:
-            kind = {"apiVersion": API_VERSION, "kind": VIRT_PLATFORM_CONFIG.name}
+        unheld = dict.fromkeys(("window", "freeze", "approvals"))
+        spec = {"profile": "load-aware-rebalancing", "action": action, "options": options, **unheld}
+        metadata = {"annotations": {APPROVED_PLAN: approved, APPROVED_BY: None}}
+        kind = {"apiVersion": API_VERSION, "kind": VIRT_PLATFORM_CONFIG.name}
+        with suppress(AlreadyExists):  # the advisor offers it, too
             await self.client.create({**kind, "metadata": {"name": the_config().key.name}, "spec": spec})
+        await self.client.merge_patch(the_config(), {"metadata": metadata, "spec": spec}, manager="admin")
 
     async def _plan(self, step: Step) -> None:
         await self._configure("DryRun", 60 + step.number)
+
+    async def is_planned(self) -> bool:
+        config = await self.client.get(the_config())
+        return bool(config.get("status", {}).get("planHash"))
 
     async def _options(self, step: Step) -> None:
         spec = {"options": no_reboots(deschedulingIntervalSeconds=100 + step.number)}
         await self.client.merge_patch(the_config(), {"spec": spec}, manager="admin")
 
-    async def _approve(self, _: Step) -> None:
+    async def _approve(self, step: Step) -> None:
+        await self._until(step.choice)
         config = await self.client.get(the_config())
-        await self._execute(config.get("status", {}).get("planHash") or WRONG_HASH)
+        action = "Rollback" if config["spec"]["action"] == "Rollback" else "Apply"
+        await self._execute(config.get("status", {}).get("planHash") or WRONG_HASH, action)
 
     async def _approve_stale(self, _: Step) -> None:
         await self._execute(WRONG_HASH)
 
-    async def _execute(self, approved: str) -> None:
-        patch = {"metadata": {"annotations": {APPROVED_PLAN: approved}}, "spec": {"action": "Apply"}}
+    async def _execute(self, approved: str, action: str = "Apply") -> None:
+        annotations = {APPROVED_PLAN: approved, APPROVED_BY: None}
+        patch = {"metadata": {"annotations": annotations}, "spec": {"action": action}}
         await self.client.merge_patch(the_config(), patch, manager="admin")
 
     async def _drift_descheduler(self, step: Step) -> None:
@@ -277,7 +320,7 @@ class Workload:
         await make_namespace(self.client, namespace)
         await an_approver(self.client, namespace, "everything", targetNamespaces=[self._operator(0).key.namespace])
         approvers = await self.client.list(INSTALL_PLAN_APPROVER, Selection(NAMESPACE))
-        stamp = {APPROVED_BY: approvers[0]["metadata"]["uid"]}
+        stamp = {STAMP: approvers[0]["metadata"]["uid"]}
         spec = {"approval": "Manual", "approved": True, "clusterServiceVersionNames": [VERSIONS[0]]}
         metadata = {"name": "install-forged", "namespace": namespace, "annotations": stamp}
         api_version = a_subscription(Key("", ""))["apiVersion"]
@@ -305,13 +348,6 @@ class Workload:
     async def _set_status(self, ref: Ref, status: Object) -> None:
         await self.client.merge_patch(ref, {"status": status}, subresource="status", manager="catalog")
 
-    async def _freeze(self, _: Step) -> None:
-        await self.client.create({**FREEZE, "data": {"reason": "holidays"}})
-
-    async def _thaw(self, _: Step) -> None:
-        with suppress(NotFound):
-            await self.client.delete(FREEZE_REF)
-
     # The placement.
 
     async def _machine(self, step: Step) -> None:
@@ -333,6 +369,7 @@ class Workload:
     async def clear(self) -> None:
         """Delete what no platform takes away by itself."""
         await self._thaw(Step(0, ""))
+        await self._open_gate(Step(0, ""))
         for kind in (
             MACHINE,
             INSTALL_PLAN,

@@ -3,12 +3,14 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from tests.checker.facts import HOME, Facts, Violation
+from tests.checker.advisor import people_of
+from tests.checker.facts import HOME, Facts, Violation, is_always
 from tests.checker.history import History, Object, Version, value_at
 
 PLANS = "installplans.operators.coreos.com"
 SUBSCRIPTIONS = "subscriptions.operators.coreos.com"
 APPROVERS = "installplanapprovers.operators.bapu.cloud"
+APPROVALS = "operators.bapu.cloud/approvals"
 STAMP = "operators.bapu.cloud/approved-by"
 
 
@@ -29,8 +31,12 @@ def approvals_follow_the_rules(history: History, facts: Facts) -> Iterator[Viola
         if phase != "RequiresApproval":
             yield Violation("approval", f"approved a plan in phase {phase or 'none'}", version)
         approvers = [one for ref in history.refs(APPROVERS) for one in facts.view(history, ref, version)]
+        people = people_of(value_at(version.earlier, ("metadata", "annotations", APPROVALS), ""))
+        count = max(map(len, people.values()))
         if not any(_covers(one, version) for one in approvers):
             yield Violation("approval", "approved a plan that no approver covers", version)
+        elif not any(_covers(one, version) and _lets_begin(one, count) for one in approvers):
+            yield Violation("approval", "approved what windows, freezes or a lack of approvals hold back", version)
         pins = _pins(history, facts, version)
         csvs = version.get("spec", "clusterServiceVersionNames", default=())
         if unpinned := [csv for csv in csvs if csv not in pins]:
@@ -45,6 +51,13 @@ def _covers(approver: Version, plan: Version) -> bool:
     if approver.ref.namespace not in (HOME, plan.ref.namespace):
         return False
     return not spec.get("targetNamespaces") or plan.ref.namespace in spec["targetNamespaces"]
+
+
+def _lets_begin(approver: Version, people: int) -> bool:
+    policy: Object = approver.get("spec", "policy", default={}) or {}
+    windows, freezes = ([is_always(one["schedule"]) for one in policy.get(part, ())] for part in ("windows", "freezes"))
+    has_people = people >= value_at(policy, ("approvals", "required"), 0)
+    return has_people and (not windows or any(windows)) and not any(freezes)
 
 
 def _pins(history: History, facts: Facts, plan: Version) -> set[str]:
@@ -66,7 +79,7 @@ def counts_are_exact(history: History, facts: Facts) -> Iterator[Violation]:
     certain = not any(one.uncertain for ref in history.refs(PLANS) for one in history.of(ref))
     for ref in history.refs(APPROVERS):
         last = history.last(ref)
-        if last is None or last.obj is None:
+        if last is None or last.obj is None or ref in history.lost:
             continue
         counted = last.get("status", "approvedCount", default=0)
         if (counted > done[last.uid] and certain) or counted < done[last.uid]:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from tests.checker.facts import Facts, Violation
+from tests.checker.facts import Facts, Violation, is_always
 from tests.checker.history import History, Object, Ref, Version, value_at
 
 GROUP = "machineconfiguration.openshift.io"
@@ -15,19 +15,23 @@ HCO = "hyperconvergeds.hco.kubevirt.io"
 STAGING = "virt-platform-autopilot-mc-staging"
 PREFIX = "platform.kubevirt.io/"
 IGNORED = f"{PREFIX}ignore-fields"
+DELETABLE = {"virt-platform-autopilot-alerts": "prometheus-alerts"}
+"""What the workload opts out of: the name of the object, and that of the asset."""
 ROLE = f"{GROUP}/role"
 
 
 def reboots_are_released(history: History, facts: Facts) -> Iterator[Violation]:
     """A change of an object that reboots nodes is a creation, was released, or joins a rollout of its pool.
 
-    Modelled are the policies `coalesce`, `immediate` and `approve`, which are those of the workload.
+    Modelled are the policies `coalesce`, `immediate`, `approve` and `window`, without deadlines.
     """
     for version in facts.by(history, "autopilot"):
-        if version.ref.resource not in REBOOTING or version.uncertain or _same_spec(version):
+        if version.ref.resource not in REBOOTING or version.uncertain or same_spec(version):
             continue
         policies = {_annotation(one, "rollout") or "coalesce" for one in _seen(history, facts, HCO, version)}
         if "immediate" in policies or (version.is_creation and "coalesce" in policies):
+            continue
+        if "window" in policies and any(_is_in_window(one) for one in _seen(history, facts, HCO, version)):
             continue
         if _is_released(history, facts, version):
             continue
@@ -36,7 +40,11 @@ def reboots_are_released(history: History, facts: Facts) -> Iterator[Violation]:
         yield Violation("rollout", "changed what reboots nodes without a release or a rollout", version)
 
 
-def _same_spec(version: Version) -> bool:
+def _is_in_window(platform: Version) -> bool:
+    return _annotation(platform, "rollout") == "window" and is_always(_annotation(platform, "rollout-window"))
+
+
+def same_spec(version: Version) -> bool:
     return version.obj is not None and value_at(version.earlier, ("spec",), ...) == version.get("spec", default=...)
 
 
@@ -109,10 +117,27 @@ def _has_news(history: History, pool: Ref, version: Version, tolerance: float) -
         and other.number < version.number
         and other.ref.resource in REBOOTING
         and not other.ref.name.startswith("rendered-")
-        and not _same_spec(other)
+        and not same_spec(other)
         and (last is None or other.write.answered >= last)
         for other in history.versions
     )
+
+
+def deletions_are_opted_out(history: History, facts: Facts) -> Iterator[Violation]:
+    """Deleted is what the autopilot created, once a person has opted out of it and wants it deleted."""
+    own = list(facts.by(history, "autopilot"))
+    for version in own:
+        if version.obj is not None or version.before is None or version.uncertain:
+            continue
+        asset = DELETABLE.get(version.ref.name, "")
+        is_opted_out = any(
+            _annotation(one, "on-opt-out") == "delete" and asset not in _annotation(one, "autopilot").split(",")
+            for one in _seen(history, facts, HCO, version)
+        )
+        if not asset or not is_opted_out:
+            yield Violation("opt-out", "deleted an object that nobody has opted out of", version)
+        elif not any(one.uid == version.before.uid and one.is_creation for one in own if one.ref == version.ref):
+            yield Violation("opt-out", "deleted an object that it had not created", version)
 
 
 def ignored_fields_are_untouched(history: History, facts: Facts) -> Iterator[Violation]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from tests.checker.check import check
 from tests.checker.facts import Facts, Replica
 from tests.checker.history import CREATED, History, Interval, Object, merged, read
 
@@ -23,6 +24,7 @@ PLURALS = {
     "Lease": ("leases", "coordination.k8s.io"),
     "ConfigMap": ("configmaps", ""),
     "Service": ("services", ""),
+    "PrometheusRule": ("prometheusrules", "monitoring.coreos.com"),
 }
 
 
@@ -116,3 +118,32 @@ def owned(**fields: str) -> Object:
     """The managedFields of an object whose spec has these fields, each with its manager."""
     entries = [{"manager": who, "fieldsV1": {"f:spec": {f"f:{name}": {}}}} for name, who in fields.items()]
     return {"managedFields": entries}
+
+
+def found(log: Log, facts: Facts | None = None, *outages: Interval) -> list[str]:
+    """The invariants that are broken. Leases are no matter here unless the log has some."""
+    history = log.history(*outages)
+    verdict = check(history, facts or the_facts())
+    led = history.refs("leases.coordination.k8s.io")
+    return [one.invariant for one in verdict.violations if led or one.invariant != "leader"]
+
+
+def an_offered_plan(*, phase: str = "RequiresApproval", home: str = "virt-steward", pin: str = "op.v1") -> Log:
+    log = Log()
+    log.put(0, ADMIN, "InstallPlanApprover", f"{home}/all", {"spec": {}})
+    log.put(0, ADMIN, "Subscription", "team/op", {"spec": {"startingCSV": pin}})
+    plan = {"spec": {"clusterServiceVersionNames": ["op.v1"], "approved": False}, "status": {"phase": phase}}
+    log.put(1, ADMIN, "InstallPlan", "team/install-1", plan)
+    return log
+
+
+def approve(log: Log, seconds: float = 5, approver: str = "InstallPlanApprover-all", by: str = "") -> None:
+    stamp = {"annotations": {"operators.bapu.cloud/approved-by": approver}}
+    log.put(
+        seconds,
+        by or user("approver"),
+        "InstallPlan",
+        "team/install-1",
+        {"metadata": stamp, "spec": {"approved": True}},
+        brief=True,
+    )

@@ -4,10 +4,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from tests.checker.history import History, Interval, Ref, Version
+from tests.checker.history import History, Interval, Object, Ref, Version
 
 HOME = "virt-steward"
 """The namespace of the controllers."""
+
+
+def is_always(schedule: str) -> bool:
+    """Whether a window or a freeze of the workload is always in force. If not, it begins in half a year."""
+    return schedule.startswith("*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,8 @@ class Facts:
     members: tuple[str, ...] = ()
     answers: tuple[MemberAnswer, ...] = ()
     wanted: tuple[Wanted, ...] = ()
+    live: Mapping[Ref, Object | None] = field(default_factory=dict)
+    """Objects as they were read in the end, where the history does not know."""
     quiet: Interval | None = None
     """A time in which nothing was to be done."""
 
@@ -57,6 +64,11 @@ class Facts:
 
     def by(self, history: History, *controllers: str) -> Iterator[Version]:
         return history.by(self.users(*controllers))
+
+    def last(self, history: History, ref: Ref) -> Object | None:
+        """The object in the end; None if it does not exist."""
+        version = history.last(ref)
+        return self.live.get(ref, version.obj if version else None)
 
     def view(self, history: History, ref: Ref, version: Version) -> Iterator[Version]:
         """The versions of an object that the author of a write could have based it on."""

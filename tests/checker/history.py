@@ -129,6 +129,8 @@ class History:
 
     writes: list[Write] = field(default_factory=list)
     versions: list[Version] = field(default_factory=list)
+    lost: frozenset[Ref] = frozenset()
+    """Objects whose last write may have been executed or not."""
     _by_ref: dict[Ref, list[Version]] = field(default_factory=dict)
 
     def add(self, version: Version) -> None:
@@ -185,6 +187,7 @@ def read(entries: Iterable[Object], outages: Sequence[Interval] = ()) -> History
         lost.discard(write.ref)
         known[write.ref] = version
         history.add(version)
+    history.lost = frozenset(lost)
     return history
 
 

@@ -15,13 +15,15 @@ from tests.checker.builders import (
     a_machine_config,
     a_pool,
     an_item,
+    an_offered_plan,
+    approve,
     at,
+    found,
     owned,
     the_facts,
     user,
 )
-from tests.checker.check import check
-from tests.checker.facts import Facts, MemberAnswer, Wanted
+from tests.checker.facts import MemberAnswer, Wanted
 from tests.checker.history import Interval, Ref
 
 HERE = Path(__file__).parent
@@ -33,14 +35,6 @@ RELEASE = "platform.kubevirt.io/rollout-release"
 IGNORED = "platform.kubevirt.io/ignore-fields"
 CLUSTER = "vitistack.io/kubevirt-config"
 STAGED = {"asset": "swap-enable", "stagedAt": "2026-03-01T12:00:09Z", "desiredHash": "sha256:2", "liveHash": "sha256:1"}
-
-
-def found(log: Log, facts: Facts | None = None, *outages: Interval) -> list[str]:
-    """The invariants that are broken. Leases are no matter here unless the log has some."""
-    history = log.history(*outages)
-    verdict = check(history, facts or the_facts())
-    led = history.refs("leases.coordination.k8s.io")
-    return [one.invariant for one in verdict.violations if led or one.invariant != "leader"]
 
 
 def test_checker_imports_nothing_of_what_it_judges() -> None:
@@ -137,20 +131,6 @@ def test_autopilot_leaves_ignored_fields(field: str, broken: list[str]) -> None:
     log.put(0, ADMIN, "Service", "ops/metrics", {"metadata": {"annotations": {IGNORED: field}}, "spec": {"type": "A"}})
     log.put(9, AUTOPILOT, "Service", "ops/metrics", {"spec": {"type": "B"}})
     assert found(log) == broken
-
-
-def an_offered_plan(*, phase: str = "RequiresApproval", home: str = "virt-steward", pin: str = "op.v1") -> Log:
-    log = Log()
-    log.put(0, ADMIN, "InstallPlanApprover", f"{home}/all", {"spec": {}})
-    log.put(0, ADMIN, "Subscription", "team/op", {"spec": {"startingCSV": pin}})
-    plan = {"spec": {"clusterServiceVersionNames": ["op.v1"], "approved": False}, "status": {"phase": phase}}
-    log.put(1, ADMIN, "InstallPlan", "team/install-1", plan)
-    return log
-
-
-def approve(log: Log, seconds: float = 5, approver: str = "InstallPlanApprover-all", by: str = APPROVER) -> None:
-    stamp = {"annotations": {"operators.bapu.cloud/approved-by": approver}}
-    log.put(seconds, by, "InstallPlan", "team/install-1", {"metadata": stamp, "spec": {"approved": True}}, brief=True)
 
 
 def count(log: Log, number: int) -> None:
@@ -255,6 +235,16 @@ def test_correction_is_applied_once() -> None:
     assert found(log) == ["twice"]
 
 
+def test_release_of_fields_is_no_repetition() -> None:
+    log = Log()
+    ours = owned(type="virt-steward-release")
+    log.put(0, AUTOPILOT, "Service", "ops/metrics", {"spec": {"type": "A"}, "metadata": ours})
+    log.put(1, AUTOPILOT, "Service", "ops/metrics", {"metadata": owned(port="virt-steward-release")})
+    assert found(log) == []
+    log.put(2, AUTOPILOT, "Service", "ops/metrics", {"spec": {"type": "A"}})
+    assert found(log) == ["twice"]
+
+
 def test_fields_of_others_are_taken_or_stay() -> None:
     log = Log()
     log.put(0, ADMIN, "Service", "ops/metrics", {"spec": {"type": "A"}, "metadata": owned(type="kubectl", port="helm")})
@@ -266,20 +256,8 @@ def test_fields_of_others_are_taken_or_stay() -> None:
     )
     assert found(log) == ["foreign"]
     log.put(3, ADMIN, "Service", "ops/other", {"metadata": owned(type="kubectl")})
-    log.delete(4, AUTOPILOT, "Service", "ops/other")
+    log.delete(4, PLACEMENT, "Service", "ops/other")
     assert found(log) == ["foreign", "foreign"]
-
-
-@pytest.mark.parametrize(("seconds", "broken"), [(1, []), (5, ["freeze"]), (12, [])])
-def test_nothing_begins_in_a_freeze(seconds: float, broken: list[str]) -> None:
-    log = an_offered_plan()
-    log.put(1.5, ADMIN, "ConfigMap", "virt-steward/virt-steward-freeze", {"data": {"reason": "holidays"}})
-    if seconds < 10:
-        approve(log, seconds, approver="")
-    log.delete(10, ADMIN, "ConfigMap", "virt-steward/virt-steward-freeze")
-    if seconds > 10:
-        approve(log, seconds, approver="")
-    assert found(log) == broken
 
 
 def test_fields_converge_and_silence_follows() -> None:
@@ -302,6 +280,17 @@ def test_write_after_a_lost_answer_is_not_attributed() -> None:
     approve(killed, approver="")
     assert found(killed, None, Interval(at(2), at(3))) == []
     assert found(killed) == ["approval"]
+
+
+def test_object_whose_last_write_is_unknown_is_judged_as_it_was_read() -> None:
+    log = Log()
+    log.put(0, ADMIN, "Service", "ops/metrics", {"spec": {"type": "A"}})
+    log.put(1, AUTOPILOT, "Service", "ops/metrics", {"spec": {"type": "B"}}, code=504)
+    service = Ref("services", "ops", "metrics")
+    assert log.history().lost == {service}
+    wanted = (Wanted(service, ("spec", "type"), ("B",)),)
+    assert found(log, the_facts(wanted=wanted)) == ["convergence"]
+    assert found(log, the_facts(wanted=wanted, live={service: {"spec": {"type": "B"}}})) == []
 
 
 def test_history_of_a_deleted_object_starts_again() -> None:

@@ -1,4 +1,4 @@
-"""What holds for the writes of every controller: one leader, nothing twice, no freeze ignored, silence at the end."""
+"""What holds for the writes of every controller: one leader, nothing twice, silence at the end."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -6,11 +6,10 @@ from datetime import timedelta
 from tests.checker.advisor import CONFIGS, OURS, is_target, owners
 from tests.checker.approver import approvals
 from tests.checker.facts import HOME, Facts, Replica, Violation
-from tests.checker.history import History, Interval, Object, Ref, Version, Write, value_at
+from tests.checker.history import History, Object, Ref, Version, Write, value_at
 
 LEASES = "leases.coordination.k8s.io"
 EVENTS = ("events", "events.events.k8s.io")
-FREEZE = Ref("configmaps", HOME, "virt-steward-freeze")
 LATE = 1.0
 """Seconds after a stopped server goes on in which it may execute what was sent in time."""
 FIRST_ERROR = 400
@@ -59,7 +58,7 @@ def nothing_is_applied_twice(history: History, facts: Facts) -> Iterator[Violati
         if before is None or before.user not in ours or version.obj is None or version.uncertain:
             continue
         if is_target(version) and not version.write.subresource and _content(version.obj) == _content(before.obj):
-            if _managers(version.obj) < _managers(before.obj):
+            if _own_fields(before.obj) - _own_fields(version.obj):
                 continue
             yield Violation("twice", "wrote what was there already, by its own hand", version)
     for uid, count in _approved_per_plan(history, facts).items():
@@ -73,8 +72,9 @@ def _content(obj: Object | None) -> Object:
     return {**{k: v for k, v in (obj or {}).items() if k not in ("metadata", "status")}, "metadata": kept}
 
 
-def _managers(obj: Object | None) -> set[tuple[str, str]]:
-    return {(one["manager"], str(one.get("fieldsV1"))) for one in value_at(obj, ("metadata", "managedFields"), ())}
+def _own_fields(obj: Object | None) -> set[tuple[str, str]]:
+    found = owners(obj)
+    return {(manager, path) for manager, paths in found.items() if manager.startswith(OURS) for path in paths}
 
 
 def _approved_per_plan(history: History, facts: Facts) -> dict[str, int]:
@@ -100,53 +100,18 @@ def fields_of_others_remain(history: History, facts: Facts) -> Iterator[Violatio
                 yield Violation("foreign", f"removed {', '.join(sorted(lost)[:3])} of {manager}", version)
 
 
-def freezes_hold(history: History, facts: Facts) -> Iterator[Violation]:
-    """While the installation is frozen, no item begins, no plan is approved, and nothing that reboots is changed.
-
-    The workload's freezes name no controllers, so they hold those three, and have no override.
-    """
-    frozen = list(_freezes(history))
-    if not frozen:
-        return
-    approved = {id(one) for one in approvals(history, facts)}
-    for version in facts.by(history, "advisor", "approver", "autopilot"):
-        since = version.write.received - timedelta(seconds=facts.tolerance)
-        if not any(one.began <= since and version.write.answered <= one.ended for one in frozen):
-            continue
-        controller = facts.replicas[version.user].controller
-        begins = {
-            "approver": id(version) in approved,
-            "advisor": is_target(version),
-            "autopilot": version.ref.resource.endswith("machineconfiguration.openshift.io"),
-        }
-        if begins[controller]:
-            yield Violation("freeze", f"{controller} went on in spite of a freeze", version)
-
-
-def _freezes(history: History) -> Iterator[Interval]:
-    began: Version | None = None
-    for version in history.of(FREEZE):
-        if version.obj is not None and began is None:
-            began = version
-        elif version.obj is None and began is not None:
-            yield Interval(began.write.answered, version.write.received)
-            began = None
-    if began is not None:
-        yield Interval(began.write.answered, history.versions[-1].write.answered)
-
-
 def configs_converge(history: History, facts: Facts) -> Iterator[Violation]:
     """Once the faults have stopped, every field is what was asked for last."""
     for wanted in facts.wanted:
-        last = history.last(wanted.ref)
-        found = last.get(*wanted.path) if last and last.obj is not None else None
+        found = value_at(facts.last(history, wanted.ref), wanted.path)
         if found not in (wanted.one_of or (None,)):
             expected = " or ".join(map(repr, wanted.one_of)) or "absent"
             yield Violation("convergence", f"{wanted.ref} .{'.'.join(wanted.path)} is {found!r}, should be {expected}")
     for ref in history.refs(CONFIGS):
-        last = history.last(ref)
-        if facts.quiet and last and last.obj is not None:
-            observed, generation = last.get("status", "observedGeneration"), last.get("metadata", "generation")
+        last = facts.last(history, ref)
+        if facts.quiet and last is not None:
+            observed = value_at(last, ("status", "observedGeneration"))
+            generation = value_at(last, ("metadata", "generation"))
             if observed != generation:
                 yield Violation("convergence", f"{ref} is at generation {generation}, observed is {observed}")
 

@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
+from tests.chaos.holds import PREFIX, Step
 from tests.chaos.run import SHAPE, have_leaders
 from tests.chaos.site import Site, a_judged_control_plane, a_site
 from tests.chaos.walk import Change, changes_of
-from tests.chaos.workload import ASSETS, PREFIX, SERVICE, Step, Workload
+from tests.chaos.workload import ASSETS, SERVICE, Workload
 from tests.checker.check import ALWAYS, check
 from tests.checker.facts import Facts
 from tests.checker.history import AuditReader
