@@ -111,3 +111,10 @@ async def test_repeated_deletion_is_throttled(running_rig: AutopilotRig) -> None
     await running_rig.activate(BOTH, enable_metallb="true")
     await is_corrected(running_rig)
     assert not await running_rig.is_there(ASSET)
+
+    async def is_there_when_turned_off_and_on() -> bool:
+        await running_rig.activate(None)
+        await running_rig.activate(BOTH)
+        return await running_rig.is_there(ASSET)
+
+    assert await eventually(is_there_when_turned_off_and_on, within=60)

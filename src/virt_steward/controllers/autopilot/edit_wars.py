@@ -137,6 +137,10 @@ class EditWars:
         """Start with fresh counters: a person has removed the annotation."""
         self._wars.pop(key, None)
 
+    def reset(self) -> None:
+        """Start all with fresh counters: the autopilot was turned off, so nobody fights it."""
+        self._wars.clear()
+
     def _of(self, key: Hashable, now: float) -> _War:
         self._forget_unused(now)
         war = self._wars.get(key)

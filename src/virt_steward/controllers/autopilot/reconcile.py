@@ -180,6 +180,7 @@ class AutopilotController:
         catalog = self._view.catalog
         self._scope_of_pass = None
         self._compliance.reset()
+        self._toolkit.wars.reset()
         self._reporter.report_idle(message)
         self._reporter.forget(
             ((asset.name, self._view.ref(asset)) for asset in catalog.assets),
