@@ -14,7 +14,7 @@ import msgspec
 from tests.chaos.faults import EVERYBODY, ON_MEMBERS, REPLICAS, Fault, FaultList, faults_of
 from tests.chaos.run import SILENT, STARTS, have_leaders, run_round
 from tests.chaos.site import NEEDED, Site
-from tests.chaos.workload import ASSETS, Step, steps_of
+from tests.chaos.workload import ASSETS, steps_of
 from tests.checker.history import AuditReader
 from tests.eventually import eventually
 from tests.soak.sampling import ALLOWED, SERIES, Ports, ProcessFailed, Sampler
@@ -47,9 +47,6 @@ LEASE_SECONDS = 15
 HANDOVER_EVERY = 10
 SEEDS = 10_000
 """Seeds of a part. Each round has another one, so that no name of an object occurs twice."""
-EDITS = ("drift-service", "drift-alerts", "drift-kubelet")
-BETWEEN_EDITS = 400.0
-"""Seconds between two edits of the same field: ten in an hour are an edit war, and pause the object."""
 KEPT_LEASES = 100
 NEWEST = 10
 UNTIL_GONE = 300.0
@@ -114,7 +111,6 @@ class Part:
     rounds: int = 0
     writes: int = 0
     problems: list[str] = field(default_factory=list)
-    _edits_again: dict[str, float] = field(default_factory=dict)
 
     async def run(self, seconds: float) -> PartResult:
         """Rounds until the time is up; the last one is finished."""
@@ -156,7 +152,7 @@ class Part:
             self.site,
             self.log,
             FaultList(seed, mild_faults(seed, self.rounds)),
-            tuple(one for one in steps_of(seed) if self._is_peaceful(one)),
+            steps_of(seed),
             processes=nullcontext(),
             silent=SILENT,
         )
@@ -173,15 +169,6 @@ class Part:
         self.log.history()
         leases = [one for one in self.log.entries if one.get("objectRef", {}).get("resource") == "leases"]
         self.log.entries[:] = leases[-KEPT_LEASES:]
-
-    def _is_peaceful(self, step: Step) -> bool:
-        """Not if the autopilot would take it, with the same edits of former rounds, for an edit war."""
-        if step.action not in EDITS:
-            return True
-        if time.monotonic() < self._edits_again.get(step.action, 0.0):
-            return False
-        self._edits_again[step.action] = time.monotonic() + BETWEEN_EDITS
-        return True
 
     async def _report(self) -> None:
         """One line a minute."""
