@@ -161,6 +161,12 @@ async def test_plan_without_changes_completes_when_ready(
         assert await rig.reaches("Drifted")
         await rig.client.merge_patch(PSI, {"spec": {"kernelArguments": ["psi=1"]}})
         assert await rig.reaches("Completed")
+
+        async def is_degraded() -> bool:
+            pool = await rig.client.get(Ref(MACHINE_CONFIG_POOL, Key("", "worker")))
+            return bool(pool["status"].get("degradedMachineCount"))
+
+        assert await eventually(is_degraded, within=30)
         await rig.ask("DryRun")
         assert await rig.reaches("ReviewRequired")
         assert "is degraded" in (await rig.item("enable-psi-metrics")).message
