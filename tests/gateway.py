@@ -67,7 +67,7 @@ async def a_gateway(control_plane: ControlPlane) -> AsyncIterator[Gateway]:
     trust = ssl_context(Trust("tests", control_plane.authority.certificate), None)
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust, limit=0)) as upstream:
         gateway = Gateway(control_plane.server, upstream)
-        runner = web.ServerRunner(web.Server(gateway.handle, handler_cancellation=True), shutdown_timeout=0.05)
+        runner = web.ServerRunner(web.Server(gateway.handle), shutdown_timeout=0.05)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=certified(control_plane)).start()

@@ -230,7 +230,7 @@ class HostileMember:
     async def _run(self) -> None:
         try:
             stop = asyncio.Event()
-            runner = web.ServerRunner(web.Server(self._handle, handler_cancellation=True), shutdown_timeout=0.05)
+            runner = web.ServerRunner(web.Server(self._handle), shutdown_timeout=0.05)
             await runner.setup()
             await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=certified(self._control_plane)).start()
             self.server = f"https://127.0.0.1:{runner.addresses[0][1]}"

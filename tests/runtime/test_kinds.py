@@ -53,7 +53,7 @@ async def test_kinds_refresh_once_for_many_crds() -> None:
     assert await eventually(lambda: len(discovery.asked_at) >= 4)
     running.cancel()
     gaps = [later - earlier for earlier, later in pairwise(discovery.asked_at)]
-    assert min(gaps) >= MIN_INTERVAL / 2, "a busy machine may delay one of two"
+    assert sum(gaps) >= MIN_INTERVAL * (len(gaps) - 1), "a busy machine may delay the first"
 
 
 async def test_kinds_stop_during_crd_change() -> None:
