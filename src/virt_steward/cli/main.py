@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import ssl
 import sys
 from importlib import import_module
 from importlib.util import find_spec
@@ -92,10 +91,11 @@ def load(wanted: Sequence[str]) -> typer.Typer:
     """The app with the command that the arguments name, or with all commands if they name none."""
     first = next((word for word in wanted if not word.startswith("-")), "")
     named: Sequence[str] = (first,) if first in COMMANDS else tuple(name for name in COMMANDS if _is_installed(name))
+    if first == "run":
+        import_module("virt_steward.cli.lean_imports")
     for name in () if "--version" in wanted[:1] else named:
         if not _is_installed(name):
             raise UserError(f"{name} is not installed; add it with: pip install 'virt-steward[demo]'")
-        _import_lean()
         module, _, attribute = COMMANDS[name].partition(":")
         command = getattr(import_module(module), attribute)
         if isinstance(command, typer.Typer):
@@ -103,31 +103,6 @@ def load(wanted: Sequence[str]) -> typer.Typer:
         else:
             app.command(name)(command)
     return app
-
-
-def _import_lean() -> None:
-    """Import structlog and aiohttp without what they take along and we do not use: 6 MiB of every controller.
-
-    structlog takes rich, for tracebacks in colour, and greenlet, if they are installed. aiohttp loads the certificates
-    of the system for connections that name no trust; ours all do. Its frozenlist takes the library of C++.
-    """
-    hidden = [name for name in ("rich", "greenlet") if name not in sys.modules]
-    for name in hidden:
-        sys.modules[name] = None  # type: ignore[assignment]  # so that its import fails
-    import_module("structlog")
-    for name in hidden:
-        del sys.modules[name]
-    os.environ["FROZENLIST_NO_EXTENSIONS"] = "1"
-    default, ssl.create_default_context = ssl.create_default_context, _trusts_nobody
-    try:
-        import_module("aiohttp")
-    finally:
-        ssl.create_default_context = default
-        del os.environ["FROZENLIST_NO_EXTENSIONS"]
-
-
-def _trusts_nobody(*_: object, **__: object) -> ssl.SSLContext:
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def _app(program: str, given: list[str]) -> typer.Typer:

@@ -33,7 +33,6 @@ IMAGE_PATTERN = r"^[^\s@]+(@sha256:[0-9a-f]{64})?$"
 """A name with a tag or a digest."""
 DNS_PORTS = (53, 5353)
 """Policies see the port of the DNS pod, which on OpenShift is 5353."""
-"""A label that all of our pods have, and no others."""
 
 
 @dataclass(frozen=True, slots=True)
