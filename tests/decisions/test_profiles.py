@@ -123,6 +123,15 @@ async def test_replan_changes_the_spec_and_ends_with_dry_run(configs: Client, be
     assert (config["spec"]["action"], config["metadata"]["generation"]) == ("DryRun", generation + writes)
 
 
+async def test_replan_of_a_rollback_needs_an_executed_plan(configs: Client) -> None:
+    rig = await config_in_review(configs, action="Rollback")
+    before = await rig.config()
+    refused = await replan(configs, EXAMPLE, BY_ADMIN)
+    assert isinstance(refused, NotDecided)
+    assert refused.reason.endswith("For a plan forward, set spec.action to DryRun.")
+    assert await rig.config() == before
+
+
 async def test_activate_creates_the_config(configs: Client) -> None:
     assert isinstance(await activate(configs, EXAMPLE, no_options, BY_ADMIN), Decided)
     assert await action_of(AdvisorRig(configs, EXAMPLE)) == "DryRun"

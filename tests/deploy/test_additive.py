@@ -21,7 +21,7 @@ from virt_steward.controllers import NAMES
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import NotFound
 from virt_steward.objects.identity import Key, Kind, Ref, ref_of
-from virt_steward.packaging.operation import ALL_IN_ONE
+from virt_steward.runtime.access import ALL_IN_ONE
 from virt_steward_demo.local.controlplane import ControlPlane
 
 ROOT = Path(__file__).parents[2]
@@ -57,6 +57,7 @@ def printed_commands() -> list[str]:
     found = [one for path in sorted(pages) for one in re.findall(PRINTED, path.read_text().replace("\\\n", " "))]
     for path in sorted((ROOT / "src").rglob("*.py")):
         text = re.sub(r'"\n\s*f?"', "", path.read_text())  # a text in several literals
+        text = re.sub(r"\{[a-z_.]*controller\}", "NAME", text)
         found += [re.sub(r"\{[a-z_.]*\}", "", one.partition('"')[0]) for one in re.findall(PRINTED, text)]
     return list(dict.fromkeys(one.strip() for one in found if "--into" not in one))  # which writes files
 

@@ -17,10 +17,10 @@ from virt_steward.controllers import NAMES
 from virt_steward.kube.client import Client, Selection
 from virt_steward.objects.identity import ref_of
 from virt_steward.packaging.bundle import bundle, cluster_service_version
-from virt_steward.packaging.operation import ALL_IN_ONE, OperationOptions
+from virt_steward.packaging.operation import OperationOptions
 from virt_steward.packaging.overlay import all_in_one_overlay
 from virt_steward.packaging.parts import SECURE_METRICS, InstallOptions, installed, kustomization, together
-from virt_steward.runtime.access import LEASE, Installation
+from virt_steward.runtime.access import ALL_IN_ONE, LEASE, Installation
 from virt_steward_demo.local.accounts import token_for, write_kubeconfig
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.local.processes import Child

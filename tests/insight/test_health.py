@@ -30,8 +30,8 @@ GO = RivalOperator(Key("go", "go-lease"), "go-1")
 
 
 def an_observation(**facts: Any) -> HealthObservation:
-    usual: dict[str, Any] = {"deployments": DEPLOYED, "lease": HELD}
-    return HealthObservation("advisor", LEASE, **usual | facts)
+    usual: dict[str, Any] = {"lease_key": LEASE, "deployments": DEPLOYED, "lease": HELD}
+    return HealthObservation("advisor", **usual | facts)
 
 
 ABSENT = an_observation(deployments=(), lease=None)
@@ -111,6 +111,22 @@ ABSENT = an_observation(deployments=(), lease=None)
             "leading",
             "forbidden to watch kind0, watch kind1, watch kind2, watch kind3, watch kind4, and 2 more",
             id="a right is missing",
+        ),
+        pytest.param(
+            an_observation(lacking=("watch kind0",)),
+            "needs a person",
+            "leading",
+            "again: virt-steward rbac --controllers advisor --namespace steward | kubectl apply -f -",
+            id="how to grant a right",
+        ),
+        pytest.param(
+            an_observation(
+                lacking=("watch kind0",), lease_key=Key("virt-steward", "a"), account="virt-steward-all-in-one"
+            ),
+            "needs a person",
+            "leading",
+            "again: virt-steward rbac --controllers advisor --all-in-one | kubectl apply -f -",
+            id="how to grant a right to the one account",
         ),
         pytest.param(
             an_observation(lease=replace(HELD, failing=1)), "needs a person", "leading", "1 object fails", id="failing"

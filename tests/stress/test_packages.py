@@ -22,10 +22,10 @@ from virt_steward.controllers import NAMES
 from virt_steward.kube.client import Client, Selection
 from virt_steward.objects.identity import Key, Kind, ref_of
 from virt_steward.packaging.monitoring import MonitoringApis, MonitoringOptions, alerts
-from virt_steward.packaging.operation import ALL_IN_ONE, OperationOptions, resources_of
+from virt_steward.packaging.operation import OperationOptions, resources_of
 from virt_steward.packaging.parts import OF_THE_PLATFORM, InstallOptions, installed, together
 from virt_steward.removal.found import HELM as MANAGED_BY
-from virt_steward.runtime.access import Installation
+from virt_steward.runtime.access import ALL_IN_ONE, Installation
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.install import make_namespace
 

@@ -60,12 +60,8 @@ async def roll_back(
         if is_another_plan(config, shown):
             return NotDecided("Not rolled back", _unchanged(config))
         if not has_executed_plan(config):
-            reason = (
-                f"There is no executed plan of {profile} to roll back: nothing was applied, or it is rolled back"
-                " already. Nothing was changed. To keep a plan from being executed, reject it, or set spec.action to"
-                " Ignore."
-            )
-            return NotDecided("Not rolled back", reason)
+            remedy = "To keep a plan from being executed, reject it, or set spec.action to Ignore."
+            return NotDecided("Not rolled back", f"{_nothing_executed(profile)} {remedy}")
         annotations = {APPROVED_PLAN: None, **_request(signature, "rollback")}
         await patch_config(client, config, annotations, {"action": "Rollback"})
         return Decided(f"The rollback plan of {profile} is being drafted. Nothing changes until you approve it.")
@@ -76,6 +72,13 @@ async def roll_back(
 def has_executed_plan(config: VirtPlatformConfig) -> bool:
     """Whether a rollback plan can be drafted: what was there before is recorded when a plan applies its first item."""
     return bool(config.status.pre_image)
+
+
+def _nothing_executed(profile: str) -> str:
+    return (
+        f"There is no executed plan of {profile} to roll back: nothing was applied, or it is rolled back already."
+        " Nothing was changed."
+    )
 
 
 def _request(signature: Signature, verb: Verb) -> dict[str, str | None]:
@@ -158,6 +161,9 @@ async def _request_plan(
     if is_another_plan(config, shown):
         return NotDecided("No new plan", _unchanged(config))
     action = _direction(config)
+    if action == "Rollback" and not has_executed_plan(config):
+        remedy = "For a plan forward, set spec.action to DryRun."
+        return NotDecided("No new plan", f"{_nothing_executed(profile)} {remedy}")
     annotations = {**UNAPPROVED, **_request(signature, "replan")}
     await patch_config(client, config, annotations, {"action": "Ignore" if config.spec.action == action else action})
     return config

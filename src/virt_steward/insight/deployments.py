@@ -44,6 +44,10 @@ class Deployment(msgspec.Struct, frozen=True):
     status: DeploymentStatus = DeploymentStatus()
 
     @property
+    def account(self) -> str:
+        return self.spec.template.spec.service_account_name
+
+    @property
     def flags(self) -> dict[str, str]:
         """The flags of its containers by name; a flag without a value has an empty one."""
         return flags_in([word for one in self.spec.template.spec.containers for word in (*one.command, *one.args)])

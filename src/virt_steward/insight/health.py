@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from virt_steward.objects.document import JsonDocument
 from virt_steward.objects.wallclock import rfc3339
+from virt_steward.runtime.access import ALL_IN_ONE, NAMESPACE
 from virt_steward.runtime.standby import standing_by
 
 if TYPE_CHECKING:
@@ -96,6 +97,8 @@ class HealthObservation:
     missing_crds: tuple[str, ...] = ()
     lacking: tuple[str, ...] | Unread = ()
     """What its account is forbidden to read, and to do with its Lease."""
+    account: str = ""
+    """The ServiceAccount of its pods."""
     active: int = 0
     """Objects that ask it to act."""
     waiting: int = 0
@@ -211,10 +214,18 @@ def _problems(seen: HealthObservation, leading: Leading, lease: LeaseState | Non
     if not isinstance(seen.lacking, Unread) and seen.lacking:
         named = ", ".join(seen.lacking[:NAMED])
         more = f", and {len(seen.lacking) - NAMED} more" if len(seen.lacking) > NAMED else ""
-        yield f"its account is forbidden to {named}{more}; apply its roles again: virt-steward rbac"
+        yield f"its account is forbidden to {named}{more}; apply its roles again: {_rbac(seen)}"
     if lease and lease.failing:
         fails = _counted(lease.failing, "object fails", "objects fail")
         yield f"{fails} again and again; its log says why: {_logs(seen)}"
+
+
+def _rbac(seen: HealthObservation) -> str:
+    """The command that prints the roles of this installation."""
+    namespace = seen.lease_key.namespace
+    elsewhere = "" if namespace == NAMESPACE else f" --namespace {namespace}"
+    together = f" --{ALL_IN_ONE}" if seen.account.endswith(f"-{ALL_IN_ONE}") else ""
+    return f"virt-steward rbac --controllers {seen.controller}{elsewhere}{together} | kubectl apply -f -"
 
 
 def _remedy(seen: HealthObservation) -> str:

@@ -136,6 +136,7 @@ async def _controller(
     waiting, unknown = await _inbox(client, name, options.inbox, now)
     rival, unread_rival = await _rival(client, name, now)
     mine = deployments if isinstance(deployments, Unread) else [one for one in deployments if _runs(one, name)]
+    first = mine[0] if mine and not isinstance(mine, Unread) else None
     seen = HealthObservation(
         controller=name,
         lease_key=lease_key,
@@ -143,7 +144,8 @@ async def _controller(
         lease=await _lease(client, lease_key),
         rival=rival,
         missing_crds=tuple(_missing_crds(client, name)),
-        lacking=await _lacking(client, access, mine[0]) if mine and not isinstance(mine, Unread) else (),
+        lacking=await _lacking(client, access, first) if first else (),
+        account=first.account if first else "",
         active=section.active,
         waiting=len(waiting),
         unread=tuple(dict.fromkeys((*section.unread, *unknown, *unread_rival))),
@@ -199,8 +201,7 @@ def _missing_crds(client: Client, name: str) -> Iterator[str]:
 
 async def _lacking(client: Client, access: Access, deployment: Deployment) -> tuple[str, ...] | Unread:
     """What the account of the pods is forbidden to read, and to do with its Lease; asked of the API server."""
-    account = deployment.spec.template.spec.service_account_name
-    user = f"system:serviceaccount:{deployment.metadata.namespace}:{account}"
+    user = f"system:serviceaccount:{deployment.metadata.namespace}:{deployment.account}"
     watched = tuple((deployment.flags.get("watch-namespaces", "")).split(","))
     rights = [
         (verb, grant, namespace, name)

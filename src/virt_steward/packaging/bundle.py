@@ -11,8 +11,8 @@ from virt_steward.apis.crds import CRDS
 from virt_steward.controllers import NAMES
 from virt_steward.objects.identity import Key, ref_of
 from virt_steward.packaging.monitoring import of_operators, on_every_cluster
-from virt_steward.packaging.operation import ALL_IN_ONE
 from virt_steward.packaging.parts import NOTICE, InstallOptions, Object, documents, installed, namespace
+from virt_steward.runtime.access import ALL_IN_ONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,6 @@ from virt_steward.packaging import operation
 from virt_steward.packaging.chart_monitoring import MONITORING_SCHEMA, MONITORING_VALUES, monitoring_templates
 from virt_steward.packaging.monitoring import METRICS, MonitoringOptions
 from virt_steward.packaging.operation import (
-    ALL_IN_ONE,
     EGRESS_PORTS,
     IMAGE_PATTERN,
     PRIORITY_CLASS,
@@ -43,7 +42,7 @@ from virt_steward.packaging.parts import (
     together,
 )
 from virt_steward.runtime import access
-from virt_steward.runtime.access import Installation
+from virt_steward.runtime.access import ALL_IN_ONE, Installation
 from virt_steward.settings import CONSOLE
 
 if TYPE_CHECKING:

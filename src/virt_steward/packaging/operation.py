@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from virt_steward.runtime.access import APP, component_labels
+from virt_steward.runtime.access import ALL_IN_ONE, APP, component_labels
 from virt_steward.settings import CONSOLE
 
 if TYPE_CHECKING:
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 
-ALL_IN_ONE = "all-in-one"
-"""The component that runs all controllers, if the installation has one Deployment for them."""
 MEMORY = {CONSOLE: 96, ALL_IN_ONE: 112}
 """MiB that a pod requests, where it is not that of a controller."""
 PRIORITY_CLASS = "virt-steward"

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from virt_steward.controllers import NAMES
 from virt_steward.objects.yamltext import yaml_text
-from virt_steward.packaging.operation import ALL_IN_ONE
 from virt_steward.packaging.parts import NOTICE, Object, documents, installed, together
-from virt_steward.runtime.access import RBAC
+from virt_steward.runtime.access import ALL_IN_ONE, RBAC
 
 if TYPE_CHECKING:
     from virt_steward.packaging.parts import InstallOptions

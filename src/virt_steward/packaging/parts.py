@@ -34,9 +34,9 @@ from virt_steward.packaging.monitoring import (
     on_every_cluster,
 )
 from virt_steward.packaging.monitoring import certificate as _certificate
-from virt_steward.packaging.operation import ALL_IN_ONE, OperationOptions, resources_of
+from virt_steward.packaging.operation import OperationOptions, resources_of
 from virt_steward.runtime import access
-from virt_steward.runtime.access import APP, Installation, component_labels
+from virt_steward.runtime.access import ALL_IN_ONE, APP, Installation, component_labels
 from virt_steward.runtime.matters import NOTIFICATION_MEMORY
 from virt_steward.runtime.metrics_auth import GRANTS, MetricsAuth, optional_grants
 from virt_steward.settings import CONSOLE

@@ -32,6 +32,8 @@ NAMESPACE = installation.NAMESPACE
 APP = {"app.kubernetes.io/name": "virt-steward"}
 """The label of everything that an installation consists of."""
 APP_SELECTOR = ",".join(f"{name}={value}" for name, value in APP.items())
+ALL_IN_ONE = "all-in-one"
+"""The component that runs all controllers, if the installation has one Deployment for them."""
 RBAC = "rbac.authorization.k8s.io"
 DESCRIPTION = "kubernetes.io/description"
 
