@@ -61,7 +61,7 @@ async def roll_back(
             return NotDecided("Not rolled back", _unchanged(config))
         if not has_executed_plan(config):
             remedy = "To keep a plan from being executed, reject it, or set spec.action to Ignore."
-            return NotDecided("Not rolled back", f"{_nothing_executed(profile)} {remedy}")
+            return _nothing_executed("Not rolled back", profile, remedy)
         annotations = {APPROVED_PLAN: None, **_request(signature, "rollback")}
         await patch_config(client, config, annotations, {"action": "Rollback"})
         return Decided(f"The rollback plan of {profile} is being drafted. Nothing changes until you approve it.")
@@ -74,11 +74,12 @@ def has_executed_plan(config: VirtPlatformConfig) -> bool:
     return bool(config.status.pre_image)
 
 
-def _nothing_executed(profile: str) -> str:
-    return (
+def _nothing_executed(title: str, profile: str, remedy: str) -> NotDecided:
+    reason = (
         f"There is no executed plan of {profile} to roll back: nothing was applied, or it is rolled back already."
-        " Nothing was changed."
+        f" Nothing was changed. {remedy}"
     )
+    return NotDecided(title, reason)
 
 
 def _request(signature: Signature, verb: Verb) -> dict[str, str | None]:
@@ -163,7 +164,7 @@ async def _request_plan(
     action = _direction(config)
     if action == "Rollback" and not has_executed_plan(config):
         remedy = "For a plan forward, set spec.action to DryRun."
-        return NotDecided("No new plan", f"{_nothing_executed(profile)} {remedy}")
+        return _nothing_executed("No new plan", profile, remedy)
     annotations = {**UNAPPROVED, **_request(signature, "replan")}
     await patch_config(client, config, annotations, {"action": "Ignore" if config.spec.action == action else action})
     return config
