@@ -1,5 +1,6 @@
 import pytest
 
+from virt_steward.cli.notify_flags import endpoints
 from virt_steward.settings import BadSetting, check_endpoints, chosen, console_settings, lease_times, notify_endpoints
 
 
@@ -16,6 +17,11 @@ def test_lease_times_refuse_long_retry() -> None:
     with pytest.raises(BadSetting, match=r"--lease-retry 6 s is too long for --lease-duration 15 s: .* use 2.5 s"):
         lease_times(15, 6)
     assert lease_times(15, 2).usable == 10
+
+
+def test_notify_can_be_given_more_than_once() -> None:
+    assert endpoints(["placement=team", "autopilot=ops"]) == endpoints(["placement=team,autopilot=ops"])
+    assert endpoints(None) == {}
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:8090", ":8090", "10.0.0.7:8090", "somewhere:8090"])

@@ -15,7 +15,7 @@ from virt_steward.kube.client import Client
 from virt_steward.objects.identity import Key
 from virt_steward.packaging.monitoring import MonitoringApis, MonitoringOptions, monitor
 from virt_steward.packaging.parts import SECURE_METRICS, InstallOptions, installed, together
-from virt_steward.runtime.access import Installation
+from virt_steward.runtime.access import ALL_IN_ONE, Installation
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 BASE = DEPLOY / "base"
@@ -70,6 +70,17 @@ def test_policy_namespaces_are_passed() -> None:
     assert "--policy-namespaces" not in str(installed(InstallOptions(console=True)))
 
 
+def test_notifications_are_passed() -> None:
+    options = InstallOptions(console=True, notifications=True, notify=("autopilot=ops", "placement=team"))
+    parts = installed(options)
+    flag = "--notify-config=/etc/virt-steward/notify/notify.yaml"
+    assert {name for name, objects in parts.items() if flag in str(objects)} == set(NAMES)
+    assert [name for name, objects in parts.items() if "--notify=autopilot=ops'" in str(objects)] == ["autopilot"]
+    assert [name for name, objects in parts.items() if "--notify=placement=team'" in str(objects)] == ["placement"]
+    assert "--notify=autopilot=ops,placement=team" in str(installed(together(options))[ALL_IN_ONE])
+    assert "--notify" not in str(installed(InstallOptions(console=True)))
+
+
 def test_activation_is_passed() -> None:
     parts = installed(InstallOptions(console=True, activation=Activation.OPT_OUT))
     assert {name for name, objects in parts.items() if "--activation=opt-out" in str(objects)} == {
@@ -103,9 +114,9 @@ def test_metrics_are_served_with_the_certificate_of_the_service() -> None:
     secret = service["metadata"]["annotations"]["service.beta.openshift.io/serving-cert-secret-name"]
     for name in (*NAMES, "console"):
         pod = the_deployment(parts[name])["spec"]["template"]["spec"]
-        [volume], [container] = pod["volumes"], pod["containers"]
+        [volume, *_], [container] = pod["volumes"], pod["containers"]
         assert volume["secret"] == {"secretName": secret, "optional": True}
-        [mount] = container["volumeMounts"]
+        [mount, *_] = container["volumeMounts"]
         assert f"--metrics-cert-path={mount['mountPath']}" in container["args"]
         assert container["livenessProbe"]["httpGet"].get("scheme", "HTTP") == "HTTP"
         granted = [

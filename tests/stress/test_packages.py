@@ -128,6 +128,14 @@ def test_chart_passes_policy_namespaces(engine: Path) -> None:
         rendered(engine, CHART, "here", {"policyNamespaces": ["a: b"]})
 
 
+@pytest.mark.parametrize("all_in_one", [False, True])
+def test_chart_passes_notifications(engine: Path, *, all_in_one: bool) -> None:
+    values = {"notifications": True, "allInOne": all_in_one}
+    options = InstallOptions(Installation("here"), notifications=True)
+    wanted = as_chart(parts(together(options) if all_in_one else options))
+    assert by_name(rendered(engine, CHART, "here", values, POLICIES)) == by_name(wanted)
+
+
 def test_chart_adds_optional_rights(engine: Path) -> None:
     usual = by_name(rendered(engine, CHART, "here", {}))
     more = by_name(rendered(engine, CHART, "here", {"secretNamespaces": ["fleet", "here"], "optOutDeletes": True}))

@@ -18,6 +18,7 @@ from virt_steward.cli import (
     completion,
     hold_flags,
     monitoring_flags,
+    notify_flags,
     operation_flags,
 )
 from virt_steward.cli.output import CommandFailed
@@ -201,6 +202,8 @@ def manifests(
     example_profile: advisor_flags.ExampleOption = False,
     policy_namespaces: approver_flags.PolicyNamespacesOption = None,
     gates: hold_flags.GatesOption = None,
+    notifications: notify_flags.NotificationsOption = False,
+    notify: notify_flags.NotifyOption = None,
     console: Annotated[bool, typer.Option("--console", help="Include the console, as its own Deployment.")] = False,
     all_in_one: operation_flags.AllInOneOption = False,
     priority_class: operation_flags.PriorityOption = PRIORITY_CLASS,
@@ -248,6 +251,8 @@ def manifests(
         policies,
         gates=Path(gates).read_text(encoding="utf-8") if gates else "",
         activation=activation,
+        notifications=notifications or bool(notify),
+        notify=tuple(f"{one}={endpoint}" for one, endpoint in notify_flags.endpoints(notify).items()),
         monitoring=monitoring_flags.monitoring_options(
             monitoring, prometheus, runbooks, olm=package is PackageFormat.OLM
         ),

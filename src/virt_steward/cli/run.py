@@ -16,6 +16,7 @@ from virt_steward.cli import (
     completion,
     hold_flags,
     metrics_flags,
+    notify_flags,
     placement_flags,
 )
 from virt_steward.cli.seconds import seconds_option, whole_seconds_option
@@ -36,7 +37,6 @@ from virt_steward.settings import (
     console_settings,
     lease_times,
     names_in,
-    notify_endpoints,
     watched,
 )
 
@@ -82,13 +82,7 @@ def run(
     notify_config: Annotated[
         str | None, typer.Option(metavar="FILE", help="Path of a file with the endpoints of notifications.")
     ] = None,
-    notify: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CONTROLLER=ENDPOINT[,...]",
-            help="Notify an endpoint of --notify-config of what concerns people in autopilot or placement.",
-        ),
-    ] = None,
+    notify: notify_flags.NotifyOption = None,
     gates: hold_flags.GatesOption = None,
     leader_elect: Annotated[bool, typer.Option(help="Let only one of several replicas act.")] = True,
     stand_by: Annotated[
@@ -189,7 +183,7 @@ def run(
         ),
         watch_namespaces=watch,
         notify_config=notify_config,
-        notify=notify_endpoints(names_in(notify)) if notify else {},
+        notify=notify_flags.endpoints(notify),
         console_url=console_link(console_url),
         options=ControllerOptions(
             advisor=replace(advice, gates=known_gates),

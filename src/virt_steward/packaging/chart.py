@@ -30,6 +30,7 @@ from virt_steward.packaging.overlay import OF_ONE_CONTROLLER
 from virt_steward.packaging.parts import (
     IMAGE,
     NOTICE,
+    NOTIFY_CONFIG,
     PAGES,
     REPLICAS,
     InstallOptions,
@@ -72,6 +73,7 @@ _ARGS_OF = "open-args-of-"
 _OPTIONAL = {
     "--policy-namespaces=": "$.Values.policyNamespaces",
     "--activation=": f'ne $.Values.activation "{Activation.OPT_IN}"',
+    NOTIFY_CONFIG: "$.Values.notifications",
 }
 """Arguments that are left out with the default values, and the condition under which they are not."""
 _RESOURCES_OF = "open-resources-of-"
@@ -133,6 +135,7 @@ def _templates() -> dict[str, str]:
         Key("open-platform-namespace", "open-hyperconverged"),
         policy_namespaces=("open-policies",),
         activation="open-activation",
+        notifications=True,
         monitoring=MonitoringOptions(prometheus=Key("open-prometheus-namespace", "open-prometheus")),
         operation=OperationOptions(priority_class="open-priority", network_policies=False),
     )
@@ -300,6 +303,10 @@ policyNamespaces: []
 # The namespaces of the Secrets with the clusters' kubeconfigs. The placement may read Secrets there, and nowhere else.
 secretNamespaces: []
 
+# Notify the endpoints in the Secret virt-steward-notify, key notify.yaml: see docs/howto/notify-people.md. Which
+# endpoint autopilot and placement notify is an argument of theirs: --notify=autopilot=team-chat
+notifications: false
+
 # Add what the roles of viewers, requesters and approvers grant on our own kinds to the roles view, edit and admin of
 # Kubernetes: see docs/reference/roles.md.
 aggregateRoles: true
@@ -359,6 +366,7 @@ def _schema() -> dict[str, Any]:
             console=controller,
             policyNamespaces=names,
             secretNamespaces=names,
+            notifications={"type": "boolean"},
             aggregateRoles={"type": "boolean"},
             optOutDeletes={"type": "boolean"},
             monitoring=MONITORING_SCHEMA,

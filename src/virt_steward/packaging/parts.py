@@ -74,6 +74,8 @@ OF_APPROVALS = ("approver", CONSOLE)
 OF_GATES = ("advisor", "approver", "autopilot", CONSOLE)
 """The components that take --gates."""
 GATES_FOLDER, GATES_FILE = "/etc/virt-steward/gates", "gates.yaml"
+NOTIFY_FOLDER, NOTIFY_FILE = "/etc/virt-steward/notify", "notify.yaml"
+NOTIFY_CONFIG = f"--notify-config={NOTIFY_FOLDER}/{NOTIFY_FILE}"
 _OF_ITS_SERVICE = {"app": "virt-platform-autopilot", "control-plane": "controller-manager"}
 EXTRA_LABELS = {"autopilot": _OF_ITS_SERVICE, ALL_IN_ONE: _OF_ITS_SERVICE}
 """The autopilot's own metrics Service, one of its assets, selects its pods by these labels."""
@@ -96,6 +98,10 @@ class InstallOptions:
     """The content of the file of --gates; empty: there is none."""
     activation: str = Activation.OPT_IN
     """Whether the autopilot is on where the HyperConverged does not say so."""
+    notifications: bool = False
+    """Whether controllers read the endpoints of notifications from a Secret."""
+    notify: tuple[str, ...] = ()
+    """CONTROLLER=ENDPOINT, for controllers without spec.notify."""
     monitoring: MonitoringOptions = field(default_factory=MonitoringOptions)
     operation: OperationOptions = field(default_factory=OperationOptions)
 
@@ -276,12 +282,16 @@ def _service(installation: Installation, topic: str, port: int, selector: dict[s
 def _deployment(name: str, options: InstallOptions) -> Object:
     labels = component_labels(name)
     account = f"{options.installation.prefix}-{name}"
-    secret = {"secretName": _certificate(options.installation), "optional": True}  # it works without its metrics, too
+    certificate = {"secretName": _certificate(options.installation), "optional": True}  # it works without its metrics
+    volumes = [{"name": "metrics-tls", "secret": certificate}, *_gates_volume(name, options)]
+    if name != CONSOLE:
+        endpoints = {"secretName": f"{options.installation.prefix}-notify", "optional": True}
+        volumes.append({"name": "notify", "secret": endpoints})
     pod = {
         "serviceAccountName": account,
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [_container(name, options)],
-        "volumes": [{"name": "metrics-tls", "secret": secret}, *_gates_volume(name, options)],
+        "volumes": volumes,
     }
     return {
         "apiVersion": "apps/v1",
@@ -328,6 +338,11 @@ def _container(name: str, options: InstallOptions) -> Object:
     if _takes(name, OF_GATES) and options.gates:
         args.append(f"--gates={GATES_FOLDER}/{GATES_FILE}")
         mounts.append({"name": "gates", "mountPath": GATES_FOLDER, "readOnly": True})
+    if name != CONSOLE:
+        mounts.append({"name": "notify", "mountPath": NOTIFY_FOLDER, "readOnly": True})
+        args += [NOTIFY_CONFIG] if options.notifications else []
+        notify = [one for one in options.notify if _takes(name, one.split("=")[:1])]
+        args += [f"--notify={','.join(notify)}"] if notify else []
     return {
         "name": name,
         "image": options.image,
