@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from tests.cluster import a_control_plane
 from tests.eventually import eventually
 from tests.olm.catalog import write_catalog
 from tests.olm.recipe import DEFINITIONS, Recipe
+from tests.ports import a_free_port
 from tests.widgets import install_crd
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import Key, Kind, Ref
@@ -57,7 +57,7 @@ def a_lifecycle_manager(folder: Path) -> Iterator[LifecycleManager]:
     with a_control_plane(folder / "controlplane") as control_plane:
         monitoring = [stub.definition() for stub in MONITORING]  # as on OpenShift: our bundle brings alerts
         asyncio.run(_define_kinds(control_plane, [*_definitions(programs / DEFINITIONS), *monitoring]))
-        port = _a_free_port()
+        port = a_free_port()
         children: list[Child] = []
         try:
             for program, flags in _command_lines(folder, port).items():
@@ -84,12 +84,6 @@ def _command_lines(folder: Path, port: int) -> dict[str, list[str]]:
     opm = [*serve, "--cache-enforce-integrity=false", "--pprof-addr=", f"--termination-log={folder / 'opm.end'}"]
     operator = [f"--namespace={NAMESPACE}", "--interval=1m"]
     return {"opm": opm, "olm": operator, "catalog": operator}
-
-
-def _a_free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def _definitions(folder: Path) -> list[dict[str, Any]]:

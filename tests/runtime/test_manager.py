@@ -13,6 +13,7 @@ from tests.audit import AuditLog
 from tests.eventually import eventually
 from tests.gateway import Gateway, a_status, forwarded
 from tests.grants import Account, an_account
+from tests.ports import a_free_port
 from tests.runtime.managers import (
     WATCHER,
     Watcher,
@@ -38,13 +39,7 @@ from virt_steward.runtime.leader import LeaseTimes
 from virt_steward.runtime.outcomes import Done, Outcome
 from virt_steward.runtime.probes import Addresses
 from virt_steward.settings import Settings
-from virt_steward_demo.local.controlplane import ControlPlane, ReservedPort
-
-
-def a_free_port() -> int:
-    port = ReservedPort()
-    port.release()
-    return port.number
+from virt_steward_demo.local.controlplane import ControlPlane
 
 
 def the_settings(kubeconfig: Path, namespace: str) -> Settings:

@@ -20,6 +20,7 @@ COLUMNS = "{:<10} {:<14} {:>9} {:>9} {:>11} {:>8}  {}"
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--parts", type=int, default=4, help="how many, each with new processes (default: 4)")
+    parser.add_argument("--first", type=int, default=1, help="number of the first part; each has seeds of its own")
     parser.add_argument(
         "--minutes",
         type=float,
@@ -63,7 +64,7 @@ def main() -> int:
     options = arguments()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))  # of the simulation
     results: list[PartResult] = []
-    for number in range(1, options.parts + 1):
+    for number in range(options.first, options.first + options.parts):
         result = run(number, options.minutes)
         results.append(result)
         state = "green" if result.is_green else "RED"

@@ -11,8 +11,8 @@ import msgspec
 
 from tests.chaos.faults import CONTROLLERS
 from tests.chaos.site import Process, Site
+from tests.ports import a_free_port
 from tests.soak.slope import Allowance, Sample
-from tests.stress.connections import a_free_port
 from tests.stress.limits import open_files
 
 EVERY = 5.0

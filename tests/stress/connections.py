@@ -71,11 +71,6 @@ async def all_answer(probes: dict[str, int]) -> bool:
     return [await probe(url) for url in probes] == list(probes.values())
 
 
-def a_free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
-
-
 def open_files_limit(pid: int) -> int:
     return resource.prlimit(pid, resource.RLIMIT_NOFILE)[0]
 

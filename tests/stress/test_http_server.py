@@ -9,11 +9,11 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tests.eventually import eventually
+from tests.ports import a_free_port
 from tests.stress.connections import (
     FAILURE_THRESHOLD,
     OPEN_FILES,
     SILENT,
-    a_free_port,
     all_answer,
     flood,
     longest_failure,

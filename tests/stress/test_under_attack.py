@@ -33,9 +33,9 @@ from tests.eventually import eventually
 from tests.fleet import a_secret
 from tests.hostile import HostileMember, a_hostile_member
 from tests.machines import a_config, any_reference_allowed
+from tests.ports import a_free_port
 from tests.stress.connections import (
     OPEN_FILES,
-    a_free_port,
     all_answer,
     open_files_limit,
     probe,

@@ -15,6 +15,7 @@ from tests.controllers.placement.scene import Scene
 from tests.eventually import eventually
 from tests.fleet import a_machine_definition
 from tests.machines import a_definition_of_machines
+from tests.ports import a_free_port
 from tests.prometheus.server import PrometheusServer
 from tests.stress.monitoring.installation import (
     NAMESPACE,
@@ -32,7 +33,7 @@ from virt_steward.kube.client import Client, Selection
 from virt_steward.kube.errors import Forbidden, Refused
 from virt_steward.objects.identity import Kind, Ref
 from virt_steward.platform.hco import HYPERCONVERGED
-from virt_steward_demo.local.controlplane import ControlPlane, ReservedPort
+from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.install import install
 from virt_steward_demo.simulation.kinds.descheduler import KUBE_DESCHEDULER, LATEST, kube_descheduler
 from virt_steward_demo.simulation.platform import PlatformShape, SimulatedPlatform
@@ -55,13 +56,6 @@ async def a_platform(control_plane: ControlPlane, shape: PlatformShape = SHAPE) 
         for definition in (a_definition_of_machines(), a_machine_definition()):
             await install_crd(client, definition)
         yield
-
-
-def a_closed_port() -> int:
-    """Nobody listens there."""
-    port = ReservedPort()
-    port.release()
-    return port.number
 
 
 class Expected:
@@ -158,7 +152,7 @@ async def test_alerts_of_the_advisor_arrive(empty_cluster: ControlPlane, tmp_pat
 
 
 async def test_alerts_of_the_approver_and_of_every_process_arrive(empty_cluster: ControlPlane, tmp_path: Path) -> None:
-    (tmp_path / "notify.yaml").write_text(f"chat: {{url: 'http://127.0.0.1:{a_closed_port()}/hook'}}\n")
+    (tmp_path / "notify.yaml").write_text(f"chat: {{url: 'http://127.0.0.1:{a_free_port()}/hook'}}\n")
     async with (
         a_platform(empty_cluster),
         a_monitored_installation(empty_cluster, tmp_path) as installation,
@@ -199,7 +193,7 @@ async def test_alerts_of_placement_arrive(empty_cluster: ControlPlane, tmp_path:
             expected = Expected(server, "placement")
             await scene.machine("lonely")
             await expected.fires("MachineUnplaced")
-            await scene.join("dark", server=f"https://127.0.0.1:{a_closed_port()}")
+            await scene.join("dark", server=f"https://127.0.0.1:{a_free_port()}")
             await expected.fires("KubevirtClusterUnreachable", cluster="dark")
             installation.processes["placement"].kill()
             await expected.fires(NOT_RUNNING["placement"])
