@@ -27,6 +27,7 @@ import msgspec
 
 import virt_steward
 from tests.eventually import eventually_blocking
+from tests.image import allocator_settings
 from virt_steward_demo.local.die_with_parent import PR_SET_PDEATHSIG
 from virt_steward_demo.local.processes import Child
 
@@ -107,7 +108,8 @@ class ForkServer:
         self._folder = TemporaryDirectory(prefix="forkserver-")  # removed when this process ends
         self._path = Path(self._folder.name) / "socket"
         argv = [sys.executable, "-m", "tests.forkserver", str(self._path)]
-        self._process = Child(argv, log=Path(self._folder.name) / "log", cwd=ROOT)
+        env = {**os.environ, **allocator_settings()}
+        self._process = Child(argv, log=Path(self._folder.name) / "log", cwd=ROOT, env=env)
         atexit.register(self._process.kill)
         assert eventually_blocking(self._path.exists, within=PATIENCE), self._process.last_output()
 

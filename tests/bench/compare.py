@@ -24,6 +24,7 @@ from tests.clients import a_client
 from tests.controllers.approver.process import ALONE, home_of
 from tests.eventually import eventually
 from tests.grants import Account
+from tests.image import allocator_settings
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import NotFound
 from virt_steward.objects.identity import Ref
@@ -64,7 +65,8 @@ def ours(load: Load, account: Account) -> Subject:
     servers = [f"--{server}-bind-address=0" for server in ("metrics", "debug", "health-probe")]
     run = [sys.executable, "-m", "virt_steward", "run", f"--controllers={load.controller}", *ALONE, *servers]
     command = (*run, "--log-format=json", "--kubeconfig={kubeconfig}", "--namespace={namespace}", *load.options)
-    return Subject(OURS, command, account.user, account.token, home_of(account), load.env)
+    env = {**allocator_settings(), **load.env}
+    return Subject(OURS, command, account.user, account.token, home_of(account), env)
 
 
 async def another(client: Client, command: str, namespace: str, number: int) -> Subject:

@@ -19,6 +19,7 @@ from tests.clients import a_client
 from tests.cluster import a_control_plane
 from tests.console.objects import define_all
 from tests.eventually import eventually_blocking
+from tests.image import allocator_settings
 from virt_steward.controllers import NAMES
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.local.processes import Child
@@ -61,7 +62,7 @@ def measure(kubeconfig: Path, names: tuple[str, ...], folder: Path) -> Footprint
     command = [sys.executable, "-m", "virt_steward", "run", f"--controllers={','.join(names)}"]
     command += [f"--kubeconfig={kubeconfig}", f"--health-probe-bind-address={address}", "--namespace=default"]
     command += ["--metrics-bind-address=0", "--debug-bind-address=0"]
-    child = Child(command, log=folder / "log", cwd=Path.cwd(), env={**os.environ})
+    child = Child(command, log=folder / "log", cwd=Path.cwd(), env={**os.environ, **allocator_settings()})
     try:
         assert eventually_blocking(lambda: _is_ready(address), within=60)
         time.sleep(IDLE)

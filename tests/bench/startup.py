@@ -6,7 +6,6 @@ busy machine the seconds until it is ready grow more than those of a bare Python
 
 import asyncio
 import os
-import re
 import resource
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from tests.bench.figures import Figure, Round
 from tests.controllers.approver.process import Process, an_installation, home_of
 from tests.eventually import eventually
 from tests.grants import Account
+from tests.image import image_settings
 from virt_steward_demo.local.controlplane import ControlPlane, ReservedPort
 from virt_steward_demo.local.processes import Child
 
@@ -65,7 +65,7 @@ def _a_pod(folder: Path, control_plane: ControlPlane, account: Account) -> _Pod:
     (folder / "namespace").write_text(home_of(account))
     server = urlsplit(control_plane.server)
     environment = {
-        **_image_settings(),
+        **image_settings(),
         "PATH": os.environ["PATH"],
         "POD_NAMESPACE": home_of(account),
         "PYTHONPYCACHEPREFIX": str(folder / "compiled"),
@@ -73,12 +73,6 @@ def _a_pod(folder: Path, control_plane: ControlPlane, account: Account) -> _Pod:
         "KUBERNETES_SERVICE_PORT": str(server.port),
     }
     return _Pod(folder, environment, folder / "log")
-
-
-def _image_settings() -> dict[str, str]:
-    """What the image sets for Python, but for where its modules are."""
-    settings = re.findall(r"(PYTHON\w+)=(\S+)", Path("Containerfile").read_text())
-    return {name: value for name, value in settings if name not in {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE"}}
 
 
 async def _start(pod: _Pod) -> tuple[float, float, float]:
