@@ -45,6 +45,12 @@ MILD = (
 LEASE_SECONDS = 15
 """As installations have it, so that on a busy machine nobody loses a Lease by chance."""
 HANDOVER_EVERY = 10
+ALL = f"{EVERYBODY}-{EVERYBODY}"
+PEAKS = {
+    2: (Fault(0.5, "resets", ALL), Fault(2.5, "resets", ALL)),
+    3: (Fault(0.5, "gone", ALL, amount=10), Fault(0.5, "gone", "*-autopilot", amount=70), Fault(0.6, "resets", ALL)),
+}
+"""By the number of the round: faults of all watches at once, of which the autopilot has most."""
 SEEDS = 10_000
 """Seeds of a part. Each round has another one, so that no name of an object occurs twice."""
 KEPT_LEASES = 100
@@ -182,9 +188,15 @@ class Part:
 
 
 def mild_faults(seed: int, number: int) -> tuple[Fault, ...]:
-    """In the first two of ten rounds, one replica after the other loses its Leases: both lead during the warm-up."""
+    """What takes most memory comes first, so that its peaks are in the warm-up: they are bounded, and are no growth.
+
+    In the first two of ten rounds, one replica after the other loses its Leases, so that both lead. Then, once, all
+    watches of all processes are opened at the same moment, and everything is listed again.
+    """
     if (turn := number % HANDOVER_EVERY) < len(REPLICAS):
         return (Fault(0.5, "unleased", f"{REPLICAS[turn]}-{EVERYBODY}", LEASE_SECONDS + 2.0),)
+    if number in PEAKS:
+        return PEAKS[number]
     return tuple(one for one in faults_of(seed) if one.kind in MILD)
 
 

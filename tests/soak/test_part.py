@@ -14,10 +14,16 @@ def test_first_rounds_of_ten_take_the_leases_of_one_replica_after_the_other() ->
 
 
 def test_rounds_have_all_faults_that_a_process_survives_and_no_other() -> None:
-    found = {fault.kind for seed in range(200) for fault in mild_faults(seed, 2)}
+    found = {fault.kind for seed in range(200) for fault in mild_faults(seed, 4)}
     assert found == {*MILD}
     assert {*ON_REPLICAS, *ON_MEMBERS} - found == {"kill", "stop", "stale", "clock", "unleased"}
-    assert mild_faults(7, 2) == mild_faults(7, 3)
+    assert mild_faults(7, 4) == mild_faults(7, 15)
+
+
+def test_all_connections_break_at_once_during_the_warm_up() -> None:
+    faults = [one for number in (2, 3) for one in mild_faults(7, number)]
+    assert {(one.kind, one.target) for one in faults} == {("resets", "*-*"), ("gone", "*-*"), ("gone", "*-autopilot")}
+    assert mild_faults(7, 12) == mild_faults(7, 13) == mild_faults(7, 4)
 
 
 def test_series_are_counted_without_buckets_and_comments() -> None:
