@@ -23,7 +23,7 @@ ALLOWED = {
     MEMORY: Allowance(per_hour=8.0, noise=4.0),
     DESCRIPTORS: Allowance(per_hour=4.0, noise=3.0),
     TASKS: Allowance(per_hour=4.0, noise=3.0),
-    SERIES: Allowance(per_hour=30.0, noise=40.0),
+    SERIES: Allowance(per_hour=30.0, noise=20.0),
 }
 """Of both replicas together. Series have some noise, since one begins with the first answer of its kind."""
 

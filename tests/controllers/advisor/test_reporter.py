@@ -8,10 +8,15 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.controllers.advisor.builders import EARLIER, NOON, TEN, a_config, a_status, an_item, an_observation, done
-from tests.controllers.advisor.rig import Listener
+from tests.controllers.advisor.process import Start
+from tests.controllers.advisor.rig import AdvisorRig, Listener
+from tests.controllers.approver.process import home_of
+from tests.grants import Account
+from tests.other_leader import SHORT_LEASE, Scraped, let_another_lead
+from tests.ports import a_free_port
 from tests.runtime.clocks import ManualClock
 from virt_steward.apis.profiles import LOAD_AWARE
-from virt_steward.apis.virtplatformconfig import PlanApproval, VirtPlatformConfigStatus
+from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, PlanApproval, VirtPlatformConfigStatus
 from virt_steward.controllers.advisor.report import next_status, with_plan
 from virt_steward.controllers.advisor.reporter import AdvisorReporter
 from virt_steward.controllers.advisor.steps import (
@@ -28,6 +33,8 @@ from virt_steward.controllers.advisor.steps import (
     StatusStep,
 )
 from virt_steward.kube.events import Occurrence
+from virt_steward.objects.identity import Key, Ref, ref_of
+from virt_steward.runtime.access import LEASE, lease_of
 
 PLAN = "a" * 64
 
@@ -186,3 +193,18 @@ def test_reporter_warns_of_overwritten_target() -> None:
     (event,) = harness.events.heard
     assert (event.type, event.reason) == ("Warning", "LockBypassed")
     assert "KubeDescheduler configure-descheduler had changed since the plan was made" in event.note
+
+
+async def test_config_that_is_deleted_while_another_process_leads_has_no_series(
+    rig: AdvisorRig, account: Account, start: Start
+) -> None:
+    port, series = a_free_port(), "virt_advisor_phase{"
+    metrics = Scraped(port)
+    await rig.ask("DryRun")
+    with start(*SHORT_LEASE, f"--metrics-bind-address=127.0.0.1:{port}"):
+        assert await metrics.shows(series)
+        await let_another_lead(rig.client, Ref(LEASE, Key(home_of(account), lease_of("advisor"))))
+        assert await metrics.shows(series, 'leader_election_master_status{name="advisor"} 0.0')
+        for one in await rig.client.list(VIRT_PLATFORM_CONFIG):
+            await rig.client.delete(ref_of(one))
+        assert await metrics.shows_no_more(series)

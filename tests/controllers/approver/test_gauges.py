@@ -3,11 +3,18 @@ from datetime import timedelta
 from prometheus_client import CollectorRegistry
 
 from tests.controllers.approver.builders import NOON, V1, a_plan, waiting
-from virt_steward.apis.installplanapprover import PENDING_SHOWN
+from tests.controllers.approver.conftest import Start
+from tests.controllers.approver.lifecycle import an_approver
+from tests.other_leader import SHORT_LEASE, Scraped, let_another_lead
+from tests.ports import a_free_port
+from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER, PENDING_SHOWN
+from virt_steward.controllers.approver.definition import ACCESS
 from virt_steward.controllers.approver.pending import WaitingPlan
 from virt_steward.controllers.approver.reporter import ApproverMetrics
 from virt_steward.controllers.approver.verdicts import PlanReason, WaitForPlan
-from virt_steward.objects.identity import Key
+from virt_steward.kube.client import Client
+from virt_steward.objects.identity import Key, Ref
+from virt_steward.runtime.access import LEASE
 
 ANN = Key("approvers", "ann")
 
@@ -56,3 +63,18 @@ def test_an_approver_that_is_gone_has_no_series() -> None:
     gauges.remove(ANN)
     gauges.remove(ANN)
     assert [sample for family in registry.collect() for sample in family.samples] == []
+
+
+async def test_an_approver_that_is_deleted_while_another_process_leads_has_no_series(
+    cluster: Client, home: str, start: Start
+) -> None:
+    """Else the process would show it again when it leads again, until it restarts: an alert that nothing ends."""
+    port, series = a_free_port(), "installplan_approver_pending{"
+    metrics = Scraped(port)
+    await an_approver(cluster, home)
+    with start(*SHORT_LEASE, f"--metrics-bind-address=127.0.0.1:{port}"):
+        assert await metrics.shows(series)
+        await let_another_lead(cluster, Ref(LEASE, Key(home, ACCESS.lease)))
+        assert await metrics.shows(series, 'leader_election_master_status{name="approver"} 0.0')
+        await cluster.delete(Ref(INSTALL_PLAN_APPROVER, Key(home, "ann")))
+        assert await metrics.shows_no_more(series)

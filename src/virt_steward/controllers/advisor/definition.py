@@ -81,6 +81,7 @@ def _build(tools: Toolbox, known: Sequence[Profile], options: AdvisorOptions) ->
     tools.accompany(CrdChanges(discovery, requeue_all))
     follow_freeze(tools, options.namespace, NAME, requeue_all)
     reporter = AdvisorReporter(tools.recorder, tools.notify, tools.clock, tools.registry)
+    tools.informers.of(CONFIGS).tell(reporter.config_changed)
     return AdvisorController(tools.client, view, handlers, reporter, tools.clock)
 
 

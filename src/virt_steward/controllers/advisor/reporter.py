@@ -127,6 +127,11 @@ class AdvisorReporter:
     def gone(self, key: Key) -> None:
         self._metrics.remove(key.name)
 
+    def config_changed(self, key: Key, _before: VirtPlatformConfig | None, after: VirtPlatformConfig | None) -> None:
+        """A listener of the config informer, for those that are deleted while another process leads."""
+        if after is None:
+            self.gone(key)
+
     def report(self, config: VirtPlatformConfig, after: VirtPlatformConfigStatus) -> None:
         before = config.status
         self.show(config.metadata.name, after)

@@ -79,5 +79,6 @@ def _build(options: ApproverOptions, tools: Toolbox) -> ApproverController:
     controller = ApproverController(tools.client, stores, Pending(tools.wake), reporter, tools.clock)
     tools.informers.of(PLANS).tell(reporter.plan_changed)
     tools.informers.of(PLANS).tell(controller.plan_changed)
+    tools.informers.of(APPROVERS).tell(controller.approver_changed)
     tools.informers.of(NAMESPACES).tell(reporter.namespace_changed)
     return controller

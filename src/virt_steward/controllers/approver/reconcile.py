@@ -92,6 +92,14 @@ class ApproverController:
         if (after is None or not after.is_open) and key not in self._approving:
             self._forget(key)
 
+    def approver_changed(self, key: Key, _before: Approver | None, after: Approver | None) -> None:
+        """A listener of the approver informer: forget a deleted one, also while another process leads.
+
+        No later reconcile would: a new leader queues what exists.
+        """
+        if after is None:
+            self._forget_approver(key)
+
     async def _evaluate(self, key: Key) -> Outcome:
         if self._is_open(key):
             await prepare_decision(self._stores, key.namespace, self._clock.utc())
@@ -159,6 +167,12 @@ class ApproverController:
         self._pending.forget(key)
         self._reporter.closed(key)
 
+    def _forget_approver(self, key: Key) -> None:
+        self._written.pop(key, None)
+        self._drafts.pop(key, None)
+        self._memory.forget(key)
+        self._reporter.approver_deleted(key)
+
     def _keep(self, plan: InstallPlan, decision: PlanDecision) -> None:
         """Remember the verdict of each approver, and report those that are new."""
         if changed := self._pending.set(plan.metadata.key, decision.waits):
@@ -169,10 +183,7 @@ class ApproverController:
             await prepare([known], self._clock.utc())
         approver = self._stores.approvers.get(key)
         if approver is None:
-            self._written.pop(key, None)
-            self._drafts.pop(key, None)
-            self._memory.forget(key)
-            self._reporter.approver_deleted(key)
+            self._forget_approver(key)
             return Done()
         draft = self._drafts.pop(key, None)
         if draft is None or draft.approver is not approver:
