@@ -17,7 +17,9 @@ from virt_steward.insight.health import (
     judge,
     judge_all,
 )
+from virt_steward.insight.health_survey import OwnLease, OwnLeaseMeta
 from virt_steward.objects.identity import Key
+from virt_steward.runtime.leader import FAILING
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LEASE = Key("steward", "virt-steward-advisor")
@@ -176,3 +178,9 @@ def test_judge_all_takes_the_worst(observations: tuple[HealthObservation, ...], 
 def test_every_leader_state_is_tested() -> None:
     table = test_judge_says_whether_controller_is_well.pytestmark[0].args[1]  # type: ignore[attr-defined]
     assert {case.values[2] for case in table} == set(LeaderState)
+
+
+@pytest.mark.parametrize(("said", "failing"), [("", 0), ("3", 3), ("many", 0), ("9" * 5000, 0)])
+def test_lease_says_how_many_objects_fail_if_that_is_a_number(said: str, failing: int) -> None:
+    """Who may write Leases could write anything."""
+    assert OwnLease(OwnLeaseMeta({FAILING: said})).state.failing == failing

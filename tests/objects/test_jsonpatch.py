@@ -66,6 +66,7 @@ def test_apply_follows_the_rfc(before: Any, operation: dict[str, Any], after: An
         pytest.param(op("add", "/a/b", value=1), id="the parent is a number"),
         pytest.param(op("add", "/list/4", value=1), id="the index is beyond the end"),
         pytest.param(op("add", "/list/01", value=1), id="the index has a leading zero"),
+        pytest.param(op("test", f"/list/{'9' * 5000}/a", value=1), id="the index has thousands of digits"),
         pytest.param(op("remove", "/x"), id="there is nothing to remove"),
         pytest.param(op("remove", "/list/-"), id="the end of a list is no item"),
         pytest.param(op("remove", ""), id="all would be removed"),

@@ -143,7 +143,17 @@ def test_node_belongs_to_its_custom_pool_first() -> None:
 
 @pytest.mark.parametrize(
     ("most", "nodes", "rounds"),
-    [(None, 5, 5), (2, 5, 3), (0, 3, 3), ("50%", 4, 2), ("10%", 5, 5), ("3", 6, 2), (9, 0, 0)],
+    [
+        (None, 5, 5),
+        (2, 5, 3),
+        (0, 3, 3),
+        ("50%", 4, 2),
+        ("10%", 5, 5),
+        ("3", 6, 2),
+        (9, 0, 0),
+        ("9" * 5000, 2, 2),
+        ("²", 2, 2),
+    ],
 )
 def test_rounds_follow_max_unavailable(most: Any, nodes: int, rounds: int) -> None:
     assert a_pool(maxUnavailable=most).rounds(nodes) == rounds

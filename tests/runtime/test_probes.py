@@ -68,6 +68,7 @@ def test_parse_address_zero_turns_off() -> None:
         pytest.param("::1:8081", id="ipv6-without-brackets"),
         pytest.param(":http", id="a-service-name"),
         pytest.param(":65536", id="a-port-too-high"),
+        pytest.param(":" + "9" * 5000, id="a-port-with-thousands-of-digits"),
         pytest.param("127.0.0.1:", id="no-port"),
         pytest.param(":²", id="a-digit-of-another-script"),
     ],

@@ -47,6 +47,6 @@ def checked_image(image: str) -> str:
 
 def _ports(text: str) -> tuple[int, ...]:
     found = tuple(one.strip() for one in text.split(",")) if text.strip() else ()
-    if not all(one.isdecimal() and 1 <= int(one) <= HIGHEST_PORT for one in found):
+    if not all(one.isdecimal() and len(one) <= 5 and 1 <= int(one) <= HIGHEST_PORT for one in found):
         raise BadSetting(f"--egress-ports {text!r} must be numbers from 1 to {HIGHEST_PORT}, with commas between them")
     return tuple(map(int, found))

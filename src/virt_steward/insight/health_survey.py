@@ -52,6 +52,8 @@ ALL = "all"
 CRD_OF = {"advisor": "VirtPlatformConfig", "approver": "InstallPlanApprover", "placement": "KubevirtConfig"}
 """The kind of ours that each controller reconciles."""
 READS = ("watch", "list", "get")
+LONGEST_NUMBER = 10
+"""Digits: int() refuses thousands."""
 ACCESS_REVIEW = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "metadata": {"name": ""}}
 
 
@@ -82,7 +84,7 @@ class OwnLease(msgspec.Struct, frozen=True):
             spec.renew_time,
             timedelta(seconds=spec.lease_duration_seconds or DEFAULT_DURATION),
             parse_rfc3339(said.get(LAST_SUCCESS, "")),
-            int(failing) if failing.isdecimal() else 0,
+            int(failing) if failing.isdecimal() and len(failing) < LONGEST_NUMBER else 0,
         )
 
 

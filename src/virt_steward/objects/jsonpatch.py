@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from virt_steward.objects.paths import NothingThere, PathError, Pointer, get, with_value, without
+from virt_steward.objects.paths import NothingThere, PathError, Pointer, get, index_of, with_value, without
 
 MOST_OPERATIONS = 500
 DEEPEST = 100
@@ -203,7 +203,8 @@ def _width(obj: Any, pointer: Pointer) -> int:
 def _entry(held: dict[str, Any] | list[Any], token: str) -> Any:
     if isinstance(held, dict):
         return held.get(token)
-    return held[int(token)] if token.isascii() and token.isdigit() and int(token) < len(held) else None
+    index = index_of(token)
+    return held[index] if index is not None and index < len(held) else None
 
 
 def _with(obj: Any, pointer: Pointer, value: Any) -> Any:

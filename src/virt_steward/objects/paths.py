@@ -115,13 +115,18 @@ def leaves(obj: Any, at: Pointer = Pointer()) -> Iterator[tuple[Pointer, Any]]: 
             yield at, obj
 
 
+def index_of(token: str) -> int | None:
+    """The index that a token means in a list; None if it means none, or one that no list has."""
+    return int(token) if _INDEX.fullmatch(token) else None
+
+
 def _place(parent: Any, token: str, pointer: Pointer, at: int) -> Any:
     """The key or index of the token in its parent."""
     match parent:
         case dict() if token in parent:
             return token
-        case list() if _INDEX.fullmatch(token) and int(token) < len(parent):
-            return int(token)
+        case list() if (index := index_of(token)) is not None and index < len(parent):
+            return index
     raise NothingThere(pointer, at)
 
 

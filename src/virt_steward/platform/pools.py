@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from virt_steward.platform.nodes import NodeFacts
 
 MASTER, WORKER = "master", "worker"
+_MAX_UNAVAILABLE = re.compile(r"([0-9]{1,9})(%?)")  # bounded: int() refuses thousands of digits
 
 
 class SourceConfig(msgspec.Struct, frozen=True):
@@ -110,8 +112,8 @@ class Pool(msgspec.Struct, frozen=True):
 
     def _at_once(self, nodes: int) -> int:
         most = self.spec.max_unavailable
-        if isinstance(most, str) and most.removesuffix("%").isdigit():
-            most = nodes * int(most.removesuffix("%")) // 100 if most.endswith("%") else int(most)
+        if isinstance(most, str) and (found := _MAX_UNAVAILABLE.fullmatch(most)):
+            most = nodes * int(found[1]) // 100 if found[2] else int(found[1])
         return max(1, most) if isinstance(most, int) else 1
 
 

@@ -47,7 +47,7 @@ def parse_address(flag: str, text: str) -> Address | None:
     bracketed = host.startswith("[") and host.endswith("]")
     if not colon or (":" in host and not bracketed):
         raise BadAddress(f"{flag} {text}: write :8080, 127.0.0.1:8080, [::1]:8080, or 0 to turn it off")
-    if not (port.isascii() and port.isdigit() and int(port) < 65536):
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65536):
         raise BadAddress(f"{flag} {text}: {port!r} is not a port number")
     return Address(flag, host[1:-1] if bracketed else host, int(port))
 

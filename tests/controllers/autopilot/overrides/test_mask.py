@@ -106,6 +106,15 @@ def test_mask_carries_a_field_of_a_list_item_with_its_key_alone() -> None:
     assert left.intent == a_gadget({"size": 2, "ports": [{"name": "web", "port": 80}]})
 
 
+def test_mask_of_an_item_that_the_live_list_does_not_have_sends_none_there() -> None:
+    item = {".": {}, "f:name": {}, "f:port": {}}
+    owned = managed(AUTOPILOT.name, {"f:spec": {"f:ports": {'k:{"name":"web"}': item}}})
+    live = a_gadget({"ports": [{"name": "web", "port": 80}]}, managedFields=[owned])
+    wanted = a_gadget({"ports": [{"name": "web", "port": 80}, {"name": "ssh", "port": 22}]})
+    left = masked(wanted, live, AUTOPILOT, parse("/spec/ports/1/port"))
+    assert left.intent == live | {"metadata": {"name": "g"}}
+
+
 def test_mask_carries_the_items_before_a_masked_one() -> None:
     item = {".": {}, "f:name": {}, "f:port": {}}
     items = {f'k:{{"name":"{name}"}}': item for name in ("web", "dns", "ssh")}

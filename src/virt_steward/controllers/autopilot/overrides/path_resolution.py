@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from virt_steward.objects.fieldpaths import Field, FieldPath, Indexed, Keyed, Step, item_steps
 from virt_steward.objects.ownership import owned_by, owned_by_anyone
-from virt_steward.objects.paths import NothingThere, Pointer, get
+from virt_steward.objects.paths import NothingThere, Pointer, get, index_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -191,8 +191,8 @@ def resolve_path(view: View, pointer: Pointer) -> PathResolution:
     path: FieldPath = ()
     for at, token in enumerate(pointer.tokens):
         step, rest = view.step(token), pointer.tokens[at + 1 :]
-        if step is None and isinstance(view.value, list) and view.everyone and token.isdecimal():
-            return NoSuchItem(path, int(token))
+        if step is None and isinstance(view.value, list) and view.everyone and (index := index_of(token)) is not None:
+            return NoSuchItem(path, index)
         if step is None:
             return PathNotFound(path, pointer.tokens[at:])
         path, is_owned, view = (*path, step), step in view.everyone.members, view.below(step)
