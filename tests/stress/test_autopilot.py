@@ -147,7 +147,7 @@ async def test_autopilot_pauses_fast_and_slow_edit_war_only(range_: Range) -> No
             for asset, every in wars.items():
                 fights.create_task(_fight(rig, asset, every))
             calm = fights.create_task(_drift_calmly(range_, "prometheus-alerts"))
-        pauses = [one["asset"] for one in process.log() if one["event"] == "edit war: paused"]
+        pauses = [one["asset"] for one in process.log() if one["event"] == "edit war: object paused"]
     print(f"\nedits every {QUICK:g} s and every {SLOW:g} s: paused {pauses}; other drifts reverted: {calm.result()}")
     assert sorted(pauses) == sorted(wars)
     told = await rig.events("ThrashingDetected")

@@ -84,13 +84,17 @@ class MonitoredInstallation:
                 await self.client.apply(obj, manager="installer", force=True)
         await self.serve_certificates()
 
-    async def serve_certificates(self) -> None:
-        """As OpenShift does it where it is asked to: the authority is injected, and its Prometheus looks here."""
+    async def serve_certificates(self) -> str:
+        """As OpenShift does it where it is asked to: the authority is injected, and its Prometheus looks here.
+
+        OLM may apply the ConfigMap again, without the authority; OpenShift would inject it again.
+        """
         labels = (await self.client.get(Ref(Kind("", "Namespace"), Key("", NAMESPACE))))["metadata"]["labels"]
         assert labels[CLUSTER_MONITORING] == "true", "else OpenShift's Prometheus would not look here"
         authority = {"data": {"service-ca.crt": an_authority().chain.decode()}}
         reference = Ref(Kind("", "ConfigMap"), Key(NAMESPACE, "virt-steward-metrics-ca"))
-        await self.client.merge_patch(reference, authority)
+        data = (await self.client.merge_patch(reference, authority))["data"]
+        return str(data["service-ca.crt"])
 
     async def start(self, controller: str, *more: str) -> None:
         """Run a controller as its Deployment says."""
@@ -130,8 +134,7 @@ class MonitoredInstallation:
         monitor["spec"]["endpoints"][0]["interval"] = "1s"
         token, authority = self._folder / "token", self._folder / "service-ca.crt"
         token.write_text(await self.prometheus_token())
-        data = (await self.client.get(Ref(Kind("", "ConfigMap"), Key(NAMESPACE, "virt-steward-metrics-ca"))))["data"]
-        authority.write_text(data[authority.name])
+        authority.write_text(await self.serve_certificates())
         (self._folder / "rules.yaml").write_text(yaml.safe_dump({"groups": [*await self._groups()]}))
         config = scrape_config(monitor, authority, token, self._targets)
         async with a_prometheus(self._folder, scrape_configs=[config]) as server:
