@@ -1,5 +1,8 @@
 """Another process leads, and what a former leader still shows."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import aiohttp
 
 from tests.eventually import eventually
@@ -35,3 +38,12 @@ class Scraped:
 async def let_another_lead(client: Client, lease: Ref) -> None:
     """For so long that the process does not get its Lease back."""
     await client.merge_patch(lease, {"spec": {"holderIdentity": "another", "leaseDurationSeconds": HOUR}})
+
+
+@asynccontextmanager
+async def deleting(client: Client, lease: Ref) -> AsyncIterator[Ref]:
+    """Delete the Lease at the end, so that later tests find none."""
+    try:
+        yield lease
+    finally:
+        await client.delete(lease)

@@ -212,7 +212,7 @@ async def test_replan_of_rollback_waits_for_the_advisor(
 ) -> None:
     """Otherwise the advisor sees no change, and its plan stays out of date."""
     await no_config(client)
-    await put_config(client, {**a_review(), "planAction": "Rollback"}, action="Rollback")
+    await put_config(client, {**a_review(), "planAction": "Rollback", "preImage": "before"}, action="Rollback")
     looks: list[str] = []
 
     async def observe_late(request: web.BaseRequest) -> None:

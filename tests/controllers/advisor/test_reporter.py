@@ -12,7 +12,7 @@ from tests.controllers.advisor.process import Start
 from tests.controllers.advisor.rig import AdvisorRig, Listener
 from tests.controllers.approver.process import home_of
 from tests.grants import Account
-from tests.other_leader import SHORT_LEASE, Scraped, let_another_lead
+from tests.other_leader import SHORT_LEASE, Scraped, deleting, let_another_lead
 from tests.ports import a_free_port
 from tests.runtime.clocks import ManualClock
 from virt_steward.apis.profiles import LOAD_AWARE
@@ -201,10 +201,11 @@ async def test_config_that_is_deleted_while_another_process_leads_has_no_series(
     port, series = a_free_port(), "virt_advisor_phase{"
     metrics = Scraped(port)
     await rig.ask("DryRun")
-    with start(*SHORT_LEASE, f"--metrics-bind-address=127.0.0.1:{port}"):
-        assert await metrics.shows(series)
-        await let_another_lead(rig.client, Ref(LEASE, Key(home_of(account), lease_of("advisor"))))
-        assert await metrics.shows(series, 'leader_election_master_status{name="advisor"} 0.0')
-        for one in await rig.client.list(VIRT_PLATFORM_CONFIG):
-            await rig.client.delete(ref_of(one))
-        assert await metrics.shows_no_more(series)
+    async with deleting(rig.client, Ref(LEASE, Key(home_of(account), lease_of("advisor")))) as lease:
+        with start(*SHORT_LEASE, f"--metrics-bind-address=127.0.0.1:{port}"):
+            assert await metrics.shows(series)
+            await let_another_lead(rig.client, lease)
+            assert await metrics.shows(series, 'leader_election_master_status{name="advisor"} 0.0')
+            for one in await rig.client.list(VIRT_PLATFORM_CONFIG):
+                await rig.client.delete(ref_of(one))
+            assert await metrics.shows_no_more(series)

@@ -5,7 +5,7 @@ from prometheus_client import CollectorRegistry
 from tests.controllers.approver.builders import NOON, V1, a_plan, waiting
 from tests.controllers.approver.conftest import Start
 from tests.controllers.approver.lifecycle import an_approver
-from tests.other_leader import SHORT_LEASE, Scraped, let_another_lead
+from tests.other_leader import SHORT_LEASE, Scraped, deleting, let_another_lead
 from tests.ports import a_free_port
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER, PENDING_SHOWN
 from virt_steward.controllers.approver.definition import ACCESS
@@ -72,9 +72,10 @@ async def test_an_approver_that_is_deleted_while_another_process_leads_has_no_se
     port, series = a_free_port(), "installplan_approver_pending{"
     metrics = Scraped(port)
     await an_approver(cluster, home)
-    with start(*SHORT_LEASE, f"--metrics-bind-address=127.0.0.1:{port}"):
-        assert await metrics.shows(series)
-        await let_another_lead(cluster, Ref(LEASE, Key(home, ACCESS.lease)))
-        assert await metrics.shows(series, 'leader_election_master_status{name="approver"} 0.0')
-        await cluster.delete(Ref(INSTALL_PLAN_APPROVER, Key(home, "ann")))
-        assert await metrics.shows_no_more(series)
+    async with deleting(cluster, Ref(LEASE, Key(home, ACCESS.lease))) as lease:
+        with start(*SHORT_LEASE, f"--metrics-bind-address=127.0.0.1:{port}"):
+            assert await metrics.shows(series)
+            await let_another_lead(cluster, lease)
+            assert await metrics.shows(series, 'leader_election_master_status{name="approver"} 0.0')
+            await cluster.delete(Ref(INSTALL_PLAN_APPROVER, Key(home, "ann")))
+            assert await metrics.shows_no_more(series)
