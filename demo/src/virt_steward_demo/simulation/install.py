@@ -24,12 +24,14 @@ SECONDS_TO_SETTLE = 60.0
 async def install(client: Client, *what: str | Object) -> None:
     """Apply CRDs, given as manifests or by the name of the kind, and wait until the server serves them.
 
-    An existing CRD is replaced, as by an upgrade. To apply one takes the server longer than to list them all, so that
+    An existing CRD is replaced, as by an upgrade; it is deleted first if it has stored objects in a version that is no
+    longer there, which the server would refuse. To apply one takes the server longer than to list them all, so that
     only those are applied that differ.
     """
     definitions = [definition(one) if isinstance(one, str) else one for one in what]
     live = await _live_definitions(client)
     outdated = [one for one in definitions if not _is_current(live.get(key_of(one)), one)]
+    await _delete(client, [one for one in outdated if _drops_stored_version(live.get(key_of(one)), one)])
     await asyncio.gather(*(client.apply(one, manager=managers.INSTALL.name, force=True) for one in outdated))
     await _settle(client, definitions, _is_discovered, "does not serve")
     await _settle(client, outdated, _is_listed, "does not serve")
@@ -39,12 +41,15 @@ async def uninstall(client: Client, *names: str) -> None:
     """Delete CRDs with all of their objects, and wait until the server no longer serves them."""
     definitions = [definition(name) for name in names]
     live = await _live_definitions(client) if definitions else {}
-    deleted = [one for one in definitions if key_of(one) in live]
-    for one in deleted:
+    await _delete(client, [one for one in definitions if key_of(one) in live])
+    await _settle(client, definitions, _is_undiscovered, "still serves")
+
+
+async def _delete(client: Client, definitions: list[Object]) -> None:
+    for one in definitions:
         with suppress(NotFound):
             await client.delete(Ref(CUSTOM_RESOURCE_DEFINITION, key_of(one)))
-    await _settle(client, deleted, _is_deleted, "still has")
-    await _settle(client, definitions, _is_undiscovered, "still serves")
+    await _settle(client, definitions, _is_deleted, "still has")
 
 
 async def _live_definitions(client: Client) -> dict[Key, Object]:
@@ -58,6 +63,11 @@ def _is_current(live: Object | None, wanted: Object) -> bool:
     spec = {"conversion": {"strategy": "None"}, **wanted["spec"]}
     names = {**live["spec"]["names"], **spec["names"]}  # the server adds the names that are not given
     return bool(live["spec"] == {**spec, "names": names})
+
+
+def _drops_stored_version(live: Object | None, wanted: Object) -> bool:
+    stored = set((live or {}).get("status", {}).get("storedVersions", ()))
+    return not stored <= {version["name"] for version in wanted["spec"]["versions"]}
 
 
 async def _settle(
