@@ -9,7 +9,6 @@ from tests.eventually import eventually
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import Ref
 
-SHORT_LEASE = ("--lease-duration=3", "--lease-retry=0.3")
 HOUR = 3600
 
 

@@ -21,7 +21,8 @@ from tests.controllers.approver.process import Process, an_installation, home_of
 from tests.eventually import eventually
 from tests.grants import Account
 from tests.image import image_settings
-from virt_steward_demo.local.controlplane import ControlPlane, ReservedPort
+from tests.ports import a_free_port
+from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.local.processes import Child
 
 ROUNDS = 7
@@ -77,9 +78,8 @@ def _a_pod(folder: Path, control_plane: ControlPlane, account: Account) -> _Pod:
 
 async def _start(pod: _Pod) -> tuple[float, float, float]:
     """Seconds from the start of the process until /readyz says so, those of CPU, and MiB of memory after that."""
-    port = ReservedPort()
-    port.release()
-    address = f"127.0.0.1:{port.number}"
+    port = a_free_port()
+    address = f"127.0.0.1:{port}"
     command = [sys.executable, IN_POD, str(pod.service_account), "run", "--controllers=approver"]
     command += [f"--health-probe-bind-address={address}", "--metrics-bind-address=127.0.0.1:0", "--lease-duration=15"]
     command += ["--debug-bind-address=0", "--log-format=json"]

@@ -16,9 +16,10 @@ from tests.cli.commands import Ended, steward
 from tests.forkserver import fork_server
 from tests.grants import an_account
 from tests.kube.certificates import an_authority
+from tests.ports import a_free_port
 from virt_steward.kube.client import Client
 from virt_steward.runtime.access import Access, Installation
-from virt_steward_demo.local.controlplane import ControlPlane, ReservedPort
+from virt_steward_demo.local.controlplane import ControlPlane
 
 NOBODY = Access("nobody")
 
@@ -77,9 +78,8 @@ async def test_a_context_that_is_not_there_is_named_with_those_that_are(control_
 
 @pytest.mark.parametrize("command", [pytest.param(RUN, id="run"), pytest.param(EXPLAIN, id="explain")])
 async def test_a_server_that_does_not_answer_is_named(command: tuple[str, ...], altered: Callable[..., Path]) -> None:
-    port = ReservedPort()
-    port.release()
-    server = f"https://127.0.0.1:{port.number}"
+    port = a_free_port()
+    server = f"https://127.0.0.1:{port}"
     line = complaint(await steward(*command, kubeconfig=altered(cluster={"server": server})))
     assert f"{server} unreachable: Connection refused; check that it runs" in line
 

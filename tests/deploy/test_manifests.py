@@ -71,7 +71,7 @@ def test_policy_namespaces_are_passed() -> None:
 
 
 def test_notifications_are_passed() -> None:
-    options = InstallOptions(console=True, notifications=True, notify=("autopilot=ops", "placement=team"))
+    options = InstallOptions(console=True, notifications=True, notify=(("autopilot", "ops"), ("placement", "team")))
     parts = installed(options)
     flag = "--notify-config=/etc/virt-steward/notify/notify.yaml"
     assert {name for name, objects in parts.items() if flag in str(objects)} == set(NAMES)

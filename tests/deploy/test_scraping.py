@@ -13,6 +13,7 @@ from tests.controllers.approver.process import a_process
 from tests.deploy.test_manifests import the_deployment
 from tests.eventually import eventually
 from tests.kube.certificates import a_pair
+from tests.ports import a_free_port
 from tests.runtime.tls_clients import MountedSecret, a_client_context
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import NotFound
@@ -21,7 +22,7 @@ from virt_steward.packaging.monitoring import METRICS, MonitoringOptions, monito
 from virt_steward.packaging.parts import CERTIFICATE, InstallOptions, installed
 from virt_steward.runtime.access import Installation
 from virt_steward_demo.local.accounts import token_for, write_kubeconfig
-from virt_steward_demo.local.controlplane import ControlPlane, ReservedPort
+from virt_steward_demo.local.controlplane import ControlPlane
 
 Object = dict[str, Any]
 
@@ -69,19 +70,18 @@ async def test_controller_is_read_as_its_service_monitor_says(
         tmp_path / "kubeconfig", control_plane, await token_for(admin, [account(pod["serviceAccountName"])])
     )
     secret = MountedSecret(tmp_path / "tls", a_pair(endpoint["tlsConfig"]["serverName"]))
-    port = ReservedPort()
-    port.release()
+    port = a_free_port()
     args = [
-        one.replace(f"=:{METRICS}", f"=127.0.0.1:{port.number}").replace(CERTIFICATE, str(secret.folder))
+        one.replace(f"=:{METRICS}", f"=127.0.0.1:{port}").replace(CERTIFICATE, str(secret.folder))
         for one in pod["containers"][0]["args"]
     ]
     token, trust = await token_for(admin, [account("prometheus")]), a_client_context()
     with a_process(tmp_path / "kubeconfig", namespace, *args, controller="advisor") as process:
 
         async def leads() -> bool:
-            status, text = await read(port.number, endpoint, token, trust)
+            status, text = await read(port, endpoint, token, trust)
             return status == 200 and 'leader_election_master_status{name="advisor"} 1.0' in text
 
         assert await eventually(leads, within=30), process.log()
         stranger = await token_for(admin, [account("stranger")])
-        assert (await read(port.number, endpoint, stranger, trust))[0] == 403
+        assert (await read(port, endpoint, stranger, trust))[0] == 403

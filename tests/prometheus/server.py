@@ -13,7 +13,7 @@ import yaml
 
 from tests import prometheus
 from tests.eventually import eventually
-from virt_steward_demo.local.controlplane import ReservedPort
+from tests.ports import a_free_port
 
 
 class PrometheusServer:
@@ -66,9 +66,8 @@ async def a_prometheus(folder: Path, **config: Any) -> AsyncIterator[PrometheusS
     (folder / "prometheus.yaml").write_text(yaml.safe_dump(usual | config))
     if not (folder / "rules.yaml").exists():
         (folder / "rules.yaml").write_text("groups: []\n")
-    port = ReservedPort()
-    port.release()
-    address = f"127.0.0.1:{port.number}"
+    port = a_free_port()
+    address = f"127.0.0.1:{port}"
     program = str(prometheus.find_or_build(os.environ))
     options = (f"--config.file={folder}/prometheus.yaml", f"--storage.tsdb.path={folder}/data")
     with (folder / "log").open("wb") as log:

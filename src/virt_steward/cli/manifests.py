@@ -252,7 +252,7 @@ def manifests(
         gates=Path(gates).read_text(encoding="utf-8") if gates else "",
         activation=activation,
         notifications=notifications or bool(notify),
-        notify=tuple(f"{one}={endpoint}" for one, endpoint in notify_flags.endpoints(notify).items()),
+        notify=tuple(notify_flags.endpoints(notify).items()),
         monitoring=monitoring_flags.monitoring_options(
             monitoring, prometheus, runbooks, olm=package is PackageFormat.OLM
         ),

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from virt_steward.packaging.operation import EGRESS_PORTS, IMAGE_PATTERN, OperationOptions
+from virt_steward.runtime.addresses import HIGHEST_PORT, parse_port
 from virt_steward.settings import BadSetting
 
-HIGHEST_PORT = 65535
 PORTS = ",".join(map(str, EGRESS_PORTS))
 
 ImageOption = Annotated[
@@ -46,7 +46,8 @@ def checked_image(image: str) -> str:
 
 
 def _ports(text: str) -> tuple[int, ...]:
-    found = tuple(one.strip() for one in text.split(",")) if text.strip() else ()
-    if not all(one.isdecimal() and len(one) <= 5 and 1 <= int(one) <= HIGHEST_PORT for one in found):
+    found = [parse_port(one.strip()) for one in text.split(",")] if text.strip() else []
+    ports = tuple(one for one in found if one)
+    if len(ports) < len(found):
         raise BadSetting(f"--egress-ports {text!r} must be numbers from 1 to {HIGHEST_PORT}, with commas between them")
-    return tuple(map(int, found))
+    return ports

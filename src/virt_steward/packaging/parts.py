@@ -100,8 +100,8 @@ class InstallOptions:
     """Whether the autopilot is on where the HyperConverged does not say so."""
     notifications: bool = False
     """Whether controllers read the endpoints of notifications from a Secret."""
-    notify: tuple[str, ...] = ()
-    """CONTROLLER=ENDPOINT, for controllers without spec.notify."""
+    notify: tuple[tuple[str, str], ...] = ()
+    """Controllers without spec.notify, each with the endpoint that is notified."""
     monitoring: MonitoringOptions = field(default_factory=MonitoringOptions)
     operation: OperationOptions = field(default_factory=OperationOptions)
 
@@ -341,7 +341,7 @@ def _container(name: str, options: InstallOptions) -> Object:
     if name != CONSOLE:
         mounts.append({"name": "notify", "mountPath": NOTIFY_FOLDER, "readOnly": True})
         args += [NOTIFY_CONFIG] if options.notifications else []
-        notify = [one for one in options.notify if _takes(name, one.split("=")[:1])]
+        notify = [f"{one}={endpoint}" for one, endpoint in options.notify if _takes(name, (one,))]
         args += [f"--notify={','.join(notify)}"] if notify else []
     return {
         "name": name,

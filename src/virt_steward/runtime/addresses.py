@@ -7,6 +7,8 @@ from ipaddress import ip_address
 
 from virt_steward.objects.errors import UserError
 
+HIGHEST_PORT = 65535
+
 
 class BadAddress(UserError):
     """An address that is invalid, not allowed, or cannot be bound. The message names flag and address."""
@@ -47,9 +49,16 @@ def parse_address(flag: str, text: str) -> Address | None:
     bracketed = host.startswith("[") and host.endswith("]")
     if not colon or (":" in host and not bracketed):
         raise BadAddress(f"{flag} {text}: write :8080, 127.0.0.1:8080, [::1]:8080, or 0 to turn it off")
-    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65536):
+    number = parse_port(port)
+    if number is None:
         raise BadAddress(f"{flag} {text}: {port!r} is not a port number")
-    return Address(flag, host[1:-1] if bracketed else host, int(port))
+    return Address(flag, host[1:-1] if bracketed else host, number)
+
+
+def parse_port(text: str) -> int | None:
+    """The number of a port; None if it is none."""
+    is_short = text.isascii() and text.isdigit() and len(text) <= len(str(HIGHEST_PORT))
+    return int(text) if is_short and int(text) <= HIGHEST_PORT else None
 
 
 def loopback_only(address: Address) -> Address:

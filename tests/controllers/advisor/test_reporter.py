@@ -10,9 +10,9 @@ from prometheus_client import CollectorRegistry
 from tests.controllers.advisor.builders import EARLIER, NOON, TEN, a_config, a_status, an_item, an_observation, done
 from tests.controllers.advisor.process import Start
 from tests.controllers.advisor.rig import AdvisorRig, Listener
-from tests.controllers.approver.process import home_of
+from tests.controllers.approver.process import SHORT_LEASE, home_of
 from tests.grants import Account
-from tests.other_leader import SHORT_LEASE, Scraped, deleting, let_another_lead
+from tests.other_leader import Scraped, deleting, let_another_lead
 from tests.ports import a_free_port
 from tests.runtime.clocks import ManualClock
 from virt_steward.apis.profiles import LOAD_AWARE

@@ -5,7 +5,8 @@ from prometheus_client import CollectorRegistry
 from tests.controllers.approver.builders import NOON, V1, a_plan, waiting
 from tests.controllers.approver.conftest import Start
 from tests.controllers.approver.lifecycle import an_approver
-from tests.other_leader import SHORT_LEASE, Scraped, deleting, let_another_lead
+from tests.controllers.approver.process import SHORT_LEASE
+from tests.other_leader import Scraped, deleting, let_another_lead
 from tests.ports import a_free_port
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER, PENDING_SHOWN
 from virt_steward.controllers.approver.definition import ACCESS
@@ -69,7 +70,7 @@ async def test_an_approver_that_is_deleted_while_another_process_leads_has_no_se
     cluster: Client, home: str, start: Start
 ) -> None:
     """Else the process would show it again when it leads again, until it restarts: an alert that nothing ends."""
-    port, series = a_free_port(), "installplan_approver_pending{"
+    port, series = a_free_port(), f'installplan_approver_pending{{approver="ann",namespace="{home}"}}'
     metrics = Scraped(port)
     await an_approver(cluster, home)
     async with deleting(cluster, Ref(LEASE, Key(home, ACCESS.lease))) as lease:

@@ -14,6 +14,7 @@ from tests.controllers.approver.lifecycle import define_all
 from tests.eventually import eventually
 from tests.grants import Account, an_account
 from tests.operators import a_pending_plan, a_subscription, an_approver, create, the_plan
+from tests.ports import a_free_port
 from virt_steward import app
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.controllers.approver.definition import ACCESS, definition
@@ -26,7 +27,7 @@ from virt_steward.runtime.addresses import Address
 from virt_steward.runtime.leader import LeaseTimes
 from virt_steward.runtime.probes import Addresses
 from virt_steward.settings import Settings
-from virt_steward_demo.local.controlplane import ControlPlane, ReservedPort
+from virt_steward_demo.local.controlplane import ControlPlane
 
 ROLE_BINDING = Kind("rbac.authorization.k8s.io", "RoleBinding")
 
@@ -51,8 +52,7 @@ async def two(admin: Client, namespace: str) -> tuple[str, str]:
 @asynccontextmanager
 async def running(kubeconfig: Path, namespaces: tuple[str, ...], metrics: Address | None = None) -> AsyncIterator[str]:
     """Gives the address of its probes."""
-    port = ReservedPort()
-    port.release()
+    port = a_free_port()
     settings = Settings(
         kubeconfig=str(kubeconfig),
         context=None,
@@ -60,14 +60,14 @@ async def running(kubeconfig: Path, namespaces: tuple[str, ...], metrics: Addres
         leader_elect=True,
         lease=LeaseTimes(15, 2.0),
         grace=1.0,
-        addresses=Addresses(metrics, None, Address("--test", "127.0.0.1", port.number)),
+        addresses=Addresses(metrics, None, Address("--test", "127.0.0.1", port)),
         watch_namespaces=namespaces,
     )
     options = ApproverOptions(frozenset({settings.namespace}), settings.namespace)
     stop = asyncio.Event()
     task = asyncio.create_task(app.run(settings, [definition(options)], stop))
     try:
-        yield f"http://127.0.0.1:{port.number}"
+        yield f"http://127.0.0.1:{port}"
     finally:
         stop.set()
         await asyncio.wait_for(task, 30)
@@ -155,11 +155,10 @@ async def test_approvals_in_deleted_namespace_are_no_metric_any_more(
 ) -> None:
     here, there = two
     account = await an_account_for(admin, here, here, there)
-    port = ReservedPort()
-    port.release()
+    port = a_free_port()
 
     async def counted() -> list[str]:
-        url = f"http://127.0.0.1:{port.number}/metrics"
+        url = f"http://127.0.0.1:{port}/metrics"
         async with aiohttp.ClientSession() as session, session.get(url) as answer:
             lines = (await answer.text()).splitlines()
         approvals = [line for line in lines if line.startswith("installplan_approver_approvals_total{")]
@@ -169,7 +168,7 @@ async def test_approvals_in_deleted_namespace_are_no_metric_any_more(
         return await counted() == list(namespaces)
 
     kubeconfig = account.write_kubeconfig(tmp_path / "config", control_plane)
-    async with running(kubeconfig, two, Address("--test", "127.0.0.1", port.number)):
+    async with running(kubeconfig, two, Address("--test", "127.0.0.1", port)):
         assert await eventually(lambda: is_approved(admin, there))
         assert await eventually(lambda: are_counted(here, there))
         await admin.delete(Ref(NAMESPACE, Key("", there)))

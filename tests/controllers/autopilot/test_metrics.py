@@ -15,11 +15,12 @@ from tests.controllers.autopilot.opponent import an_opponent, is_paused
 from tests.controllers.autopilot.pair import ASSET, BOTH, OTHER, activate_two, becomes, is_corrected
 from tests.controllers.autopilot.rig import AutopilotRig, at_work
 from tests.eventually import eventually
+from tests.ports import a_free_port
 from virt_steward.controllers.autopilot.metrics import AutopilotMetrics
 from virt_steward.objects.identity import Key, Kind, Ref
 from virt_steward.runtime.addresses import Address
 from virt_steward.runtime.probes import Addresses
-from virt_steward_demo.local.controlplane import ControlPlane, ReservedPort
+from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.install import install, uninstall
 
 COMPLIES = "compliance_status"
@@ -79,9 +80,8 @@ async def scraper(rig: AutopilotRig, control_plane: ControlPlane, tmp_path: Path
 @asynccontextmanager
 async def serving(rig: AutopilotRig, control_plane: ControlPlane, folder: Path) -> AsyncIterator[Scraper]:
     """The autopilot at work, its metrics served."""
-    free = ReservedPort()
-    free.release()
-    address = Address("--metrics-bind-address", "127.0.0.1", free.number)
+    free = a_free_port()
+    address = Address("--metrics-bind-address", "127.0.0.1", free)
     async with (
         at_work(rig, control_plane, folder, addresses=Addresses(address, None, None)),
         aiohttp.ClientSession() as session,

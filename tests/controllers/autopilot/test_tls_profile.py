@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 from tests.audit import AuditLog
 from tests.controllers.autopilot.rig import AutopilotRig, at_work
 from tests.eventually import eventually
+from tests.ports import a_free_port
 from tests.runtime.tls_clients import TLS11, TLS12, TLS13, MountedSecret, a_client_context
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.objects.identity import Ref
@@ -20,7 +21,7 @@ from virt_steward.runtime.addresses import Address
 from virt_steward.runtime.probes import Addresses
 from virt_steward.runtime.serving_tls import CertificateFiles
 from virt_steward.settings import MetricsSettings
-from virt_steward_demo.local.controlplane import ControlPlane, ReservedPort
+from virt_steward_demo.local.controlplane import ControlPlane
 
 VERSIONS = {TLS11: "1.1", TLS12: "1.2", TLS13: "1.3"}
 
@@ -29,9 +30,7 @@ class Port:
     """Where metrics are served."""
 
     def __init__(self) -> None:
-        free = ReservedPort()
-        free.release()
-        self.number = free.number
+        self.number = a_free_port()
 
     async def offered(self) -> str:
         return " ".join([name for version, name in VERSIONS.items() if await self._offers(version)])

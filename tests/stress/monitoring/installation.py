@@ -17,6 +17,7 @@ from tests.clients import a_client
 from tests.controllers.approver.process import Process, a_process
 from tests.eventually import eventually
 from tests.kube.certificates import a_pair, an_authority
+from tests.ports import a_free_port
 from tests.prometheus.operator import discovered, scrape_config
 from tests.prometheus.server import PrometheusServer, a_prometheus
 from tests.runtime.tls_clients import MountedSecret
@@ -26,7 +27,7 @@ from virt_steward.packaging.monitoring import CLUSTER_MONITORING, METRICS, Monit
 from virt_steward.packaging.parts import CERTIFICATE, InstallOptions, installed
 from virt_steward.runtime.access import Installation
 from virt_steward_demo.local.accounts import token_for, write_kubeconfig
-from virt_steward_demo.local.controlplane import ControlPlane, ReservedPort
+from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.install import install, make_namespace
 
 Object = dict[str, Any]
@@ -108,9 +109,8 @@ class MonitoredInstallation:
         folder.mkdir()
         kubeconfig = folder / "kubeconfig"
         write_kubeconfig(kubeconfig, self._control_plane, await self._token(account))
-        port = ReservedPort()
-        port.release()
-        address = f"127.0.0.1:{port.number}"
+        port = a_free_port()
+        address = f"127.0.0.1:{port}"
         [container] = pod["spec"]["containers"]
         args = [
             one.replace(f"=:{METRICS}", f"={address}").replace(CERTIFICATE, str(self.certificate.folder))
