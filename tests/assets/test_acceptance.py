@@ -1,7 +1,6 @@
 """A real API server takes what the assets render, whole, and finds nothing to change in it the next time."""
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +10,11 @@ from tests.assets.contexts import Cluster, an_asset, an_hco, catalog, rendered
 from tests.assets.test_observability import INSTALLED_MONITORING, INSTALLED_SERVICE
 from tests.clients import a_client
 from tests.cluster import a_control_plane
+from tests.leftovers import delete_all
 from tests.real_crds import releases_of, served_in
 from virt_steward.catalog.asset import Asset
 from virt_steward.catalog.render import Rendered, Renderer
 from virt_steward.kube.client import Client
-from virt_steward.kube.errors import NotFound
-from virt_steward.objects.identity import ref_of
 from virt_steward.objects.paths import leaves
 from virt_steward.packaging.monitoring import MonitoringApis, MonitoringOptions, of_operators
 from virt_steward.platform.hco import HYPERCONVERGED, Hco
@@ -83,6 +81,7 @@ async def test_the_server_takes_every_asset_whole_and_once(server: Client) -> No
     await install(server, *definitions.values())
     for namespace in sorted({asset.object.namespace for asset in assets} - {"", "@hco"} | {"openshift-cnv"}):
         await make_namespace(server, namespace)
+    await delete_all(server, HYPERCONVERGED)
     await server.create(an_hco({}, {}))
 
     cluster = replace(EVERYTHING, definitions=definitions)
@@ -101,8 +100,7 @@ async def test_the_server_takes_the_golden_config_in_every_version(server: Clien
         await install(server, served_in(definition, version))
         hco = an_hco({}, {}) | {"apiVersion": f"{HYPERCONVERGED.group}/{version}"}
         await make_namespace(server, hco["metadata"]["namespace"])
-        with suppress(NotFound):
-            await server.delete(ref_of(hco))
+        await delete_all(server, HYPERCONVERGED)
         await server.create(hco)
         context = replace(EVERYTHING.context(), hco=Hco.of(hco))
         made = Renderer(catalog()).render(an_asset("hco-golden-config"), context)

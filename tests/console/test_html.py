@@ -1,7 +1,9 @@
 """Pages escape all text that comes from objects and queries."""
 
 import json
+import uuid
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
 import pytest
 import pytest_asyncio
@@ -15,6 +17,7 @@ from virt_steward.controllers import REPORTERS
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.kube.client import Client
 from virt_steward.objects.identity import Key, Ref, ref_of
+from virt_steward.objects.wallclock import rfc3339_micro
 from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.platform.machineconfigs import MACHINE_CONFIG_POOL
 from virt_steward_demo.simulation.install import make_namespace
@@ -159,8 +162,8 @@ async def _event(
     event = {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": name, "namespace": reference["namespace"]},
-        "eventTime": "2026-03-01T12:00:00.000000Z",
+        "metadata": {"name": f"{name}-{uuid.uuid4().hex[:6]}", "namespace": reference["namespace"]},
+        "eventTime": rfc3339_micro(datetime.now(UTC)),
         "reportingController": controller,
         "reportingInstance": "tests",
         "type": "Warning",

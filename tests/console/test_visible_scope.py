@@ -1,6 +1,7 @@
 """Viewers see only what they may list, and pages name what is hidden."""
 
 import uuid
+from datetime import UTC, datetime
 
 import pytest
 import pytest_asyncio
@@ -17,6 +18,7 @@ from virt_steward.controllers import REPORTERS
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.kube.client import Client, Object
 from virt_steward.objects.identity import Ref
+from virt_steward.objects.wallclock import rfc3339_micro
 from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward_demo.simulation.install import make_namespace
 
@@ -160,8 +162,8 @@ def _failure_of(ref: Ref) -> Object:
     return {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": "denied", "namespace": HCO.namespace},
-        "eventTime": "2026-03-01T12:00:00.000000Z",
+        "metadata": {"name": f"denied-{uuid.uuid4().hex[:6]}", "namespace": HCO.namespace},
+        "eventTime": rfc3339_micro(datetime.now(UTC)),
         "reportingController": REPORTERS["autopilot"],
         "reportingInstance": "tests",
         "type": "Warning",

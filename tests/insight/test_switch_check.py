@@ -13,6 +13,7 @@ from tests.console.people import People, a_rule, user_of
 from tests.controllers.approver.lifecycle import define_all
 from tests.controllers.autopilot.staging_rig import workers_are_settled
 from tests.eventually import eventually
+from tests.leftovers import delete_all
 from tests.otheroperator import OtherOperator
 from tests.recordings import recording, restore
 from tests.widgets import install_crd
@@ -20,7 +21,8 @@ from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.controllers.autopilot.access import GO_LEASE
 from virt_steward.kube.errors import NotFound
 from virt_steward.objects.identity import Key, ref_of
-from virt_steward_demo.simulation.install import make_namespace
+from virt_steward_demo.simulation.install import install, make_namespace
+from virt_steward_demo.simulation.kinds.virtualmachines import VIRTUAL_MACHINE_INSTANCE
 from virt_steward_demo.simulation.platform import PlatformShape, SimulatedPlatform
 
 if TYPE_CHECKING:
@@ -66,6 +68,8 @@ def recorded() -> list[Object]:
 @pytest.fixture
 async def left_behind(admin: Client) -> AsyncIterator[Client]:
     """A platform with what two Go operators have left; the autopilot still runs."""
+    await install(admin, VIRTUAL_MACHINE_INSTANCE.name)
+    await delete_all(admin, VIRTUAL_MACHINE_INSTANCE)
     async with SimulatedPlatform(admin, PlatformShape(machines_per_worker=1, packages=(), pace=0.02)):
         await install_crd(admin, VIRT_PLATFORM_CONFIG_CRD.manifest())
         objects = recorded()

@@ -8,6 +8,7 @@ import pytest
 from tests.audit import AuditLog
 from tests.controllers.autopilot.everything import options_for
 from tests.controllers.autopilot.rig import AutopilotRig, at_work, installed_account
+from tests.eventually import eventually
 from tests.grants import Account
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.catalog.load import Catalog, load
@@ -41,6 +42,7 @@ async def rig(
     async with SimulatedPlatform(admin, shape) as platform:
         await install(admin, VIRT_PLATFORM_CONFIG_CRD.manifest())
         rig = AutopilotRig(admin, platform, catalog, account, options_for(catalog), audit_log.mark())
+        assert await eventually(rig.is_clear)
         yield rig
         await rig.clear()
 

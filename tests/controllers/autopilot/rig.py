@@ -23,6 +23,7 @@ from virt_steward.insight.assets.survey import survey
 from virt_steward.kube.client import Client, Reader, Selection
 from virt_steward.kube.errors import NotFound
 from virt_steward.kube.events import EVENT
+from virt_steward.objects.corekinds import NAMESPACE
 from virt_steward.objects.identity import Ref
 from virt_steward.platform.hco import HYPERCONVERGED
 from virt_steward.runtime.access import Installation
@@ -79,6 +80,12 @@ class AutopilotRig:
 
     async def edit(self, asset: str, patch: Object, manager: str = "editor") -> Object:
         return await self.client.merge_patch(self.ref(asset), patch, manager=manager)
+
+    async def is_clear(self) -> bool:
+        """Whether namespaces that an earlier test deleted are gone: the server takes some seconds for each."""
+        namespaces = [one.name for one in self.catalog.assets if one.object.kind == NAMESPACE]
+        found = [await self.live(name) for name in namespaces]
+        return not any(one and "deletionTimestamp" in one["metadata"] for one in found)
 
     async def clear(self) -> None:
         """Delete what the platform does not take away by itself: objects of kinds that every cluster has."""

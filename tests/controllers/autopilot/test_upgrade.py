@@ -86,6 +86,7 @@ async def test_upgrade_keeps_choices_and_signatures(
     rig: AutopilotRig, control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     await restore(rig.client, recorded("autopilot-opt-ins"))
+    assert await eventually(partial(is_settled, rig), within=60)  # else a rollout takes changes along
     await rig.activate("true", takeover="accept")
     async with at_work(rig, control_plane, tmp_path):
         rebooting = (DELETES_KUBELET_CONFIG, *REBOOTING["autopilot-opt-ins"])
