@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
+from tests.servers import serving
 from virt_steward.kube.tls import Trust, ssl_context
 from virt_steward_demo.local.controlplane import ControlPlane
 
@@ -68,15 +69,9 @@ async def a_gateway(control_plane: ControlPlane) -> AsyncIterator[Gateway]:
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust, limit=0)) as upstream:
         gateway = Gateway(control_plane.server, upstream)
         runner = web.ServerRunner(web.Server(gateway.handle), shutdown_timeout=0.05)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=certified(control_plane)).start()
-        plain, secure = runner.addresses
-        gateway.server, gateway.secure_server = f"http://127.0.0.1:{plain[1]}", f"https://127.0.0.1:{secure[1]}"
-        try:
+        async with serving(runner, None, certified(control_plane)) as (plain, secure):
+            gateway.server, gateway.secure_server = f"http://127.0.0.1:{plain}", f"https://127.0.0.1:{secure}"
             yield gateway
-        finally:
-            await runner.cleanup()
 
 
 def certified(control_plane: ControlPlane) -> ssl.SSLContext:

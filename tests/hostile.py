@@ -18,6 +18,7 @@ from aiohttp import web
 
 from tests.fleet import Members
 from tests.gateway import certified
+from tests.servers import serving
 from virt_steward.controllers.placement.search import VIRTUAL_MACHINE
 from virt_steward.kube.client import Selection
 from virt_steward_demo.local.controlplane import ControlPlane
@@ -231,15 +232,14 @@ class HostileMember:
         try:
             stop = asyncio.Event()
             runner = web.ServerRunner(web.Server(self._handle), shutdown_timeout=0.05)
-            await runner.setup()
-            await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=certified(self._control_plane)).start()
-            self.server = f"https://127.0.0.1:{runner.addresses[0][1]}"
-            self._started.set_result(partial(asyncio.get_running_loop().call_soon_threadsafe, stop.set))
+            async with serving(runner, certified(self._control_plane)) as (port,):
+                self.server = f"https://127.0.0.1:{port}"
+                self._started.set_result(partial(asyncio.get_running_loop().call_soon_threadsafe, stop.set))
+                await stop.wait()
         except Exception as error:
-            self._started.set_exception(error)
+            if not self._started.done():
+                self._started.set_exception(error)
             raise
-        await stop.wait()
-        await runner.cleanup()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         self.requests += 1

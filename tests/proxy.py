@@ -4,6 +4,7 @@ import asyncio
 from types import TracebackType
 from typing import Self
 
+from tests.servers import close
 from virt_steward_demo.local.controlplane import ReservedPort
 
 CHUNK = 64 * 1024
@@ -51,10 +52,10 @@ class FaultProxy:
             connection.cancel()
         await asyncio.gather(*connections, return_exceptions=True)
 
-    def refuse(self) -> None:
+    async def refuse(self) -> None:
         """Refuse new connections; those that are open stay."""
         if self._listener:
-            self._listener.close()
+            await close(self._listener)
             self._listener = None
 
     async def accept(self) -> None:
@@ -67,10 +68,8 @@ class FaultProxy:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.refuse()
         self._is_over = True
-        for _ in range(3):  # turns of the loop in which connections that were just accepted begin, and end
-            await asyncio.sleep(0)
+        await self.refuse()
         await self.cut()
         for _ in range(3):  # turns of the loop in which aborted sockets really close
             await asyncio.sleep(0)

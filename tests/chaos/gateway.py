@@ -11,6 +11,7 @@ import aiohttp
 from aiohttp import web
 
 from tests.gateway import a_status, certified
+from tests.servers import serving
 from virt_steward.kube.tls import Trust, ssl_context
 from virt_steward_demo.local.controlplane import ControlPlane
 
@@ -230,10 +231,6 @@ async def a_chaos_gateway(control_plane: ControlPlane) -> AsyncIterator[ChaosGat
         gateway = ChaosGateway(control_plane.server, upstream)
         server = web.Server(gateway.handle, handler_cancellation=True)  # else watches outlive those who opened them
         runner = web.ServerRunner(server, shutdown_timeout=0.05)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=certified(control_plane)).start()
-        gateway.server = f"https://127.0.0.1:{runner.addresses[0][1]}"
-        try:
+        async with serving(runner, certified(control_plane)) as (port,):
+            gateway.server = f"https://127.0.0.1:{port}"
             yield gateway
-        finally:
-            await runner.cleanup()

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 
 from aiohttp import web
@@ -10,6 +10,7 @@ from aiohttp import web
 from tests.checker.facts import MemberAnswer
 from tests.gateway import certified
 from tests.hostile import HOSTILE, VMS_PATH, a_list, honest
+from tests.servers import serving
 from virt_steward_demo.local.controlplane import ControlPlane
 
 HONEST = "honest"
@@ -71,15 +72,9 @@ class ChaosMember:
 
 @asynccontextmanager
 async def some_members(control_plane: ControlPlane, *members: ChaosMember) -> AsyncIterator[None]:
-    runners = [
-        web.ServerRunner(web.Server(one.handle, handler_cancellation=True), shutdown_timeout=0.05) for one in members
-    ]
-    try:
-        for member, runner in zip(members, runners, strict=True):
-            await runner.setup()
-            await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=certified(control_plane)).start()
-            member.server = f"https://127.0.0.1:{runner.addresses[0][1]}"
+    async with AsyncExitStack() as running:
+        for member in members:
+            runner = web.ServerRunner(web.Server(member.handle, handler_cancellation=True), shutdown_timeout=0.05)
+            [port] = await running.enter_async_context(serving(runner, certified(control_plane)))
+            member.server = f"https://127.0.0.1:{port}"
         yield
-    finally:
-        for runner in runners:
-            await runner.cleanup()

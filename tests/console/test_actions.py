@@ -317,7 +317,7 @@ async def test_action_without_api_server_shows_unknown_result(
         async with console as served, served.browser() as browser:
             await browser.sign_in(await people.admin())
             form = await any_form(browser)
-            proxy.refuse()
+            await proxy.refuse()
             await proxy.cut()
             answer = await browser.post(f"{PAGE}/stop-managing", {**form, "csrf": csrf or form["csrf"]})
             assert answer.status == 503

@@ -88,7 +88,7 @@ async def test_page_is_unavailable_when_rights_are_unknown(
             assert (await browser.get("/profiles")).status == 200
             async with browser.live("/profiles") as stream:
                 assert await eventually(lambda: stream.received("page"))
-                proxy.refuse()
+                await proxy.refuse()
                 await proxy.cut()
                 page = await browser.get("/profiles")
                 assert page.status == 503

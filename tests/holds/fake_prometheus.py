@@ -12,6 +12,8 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.servers import serving
+
 
 def vector(*metrics: dict[str, str]) -> dict[str, Any]:
     result = [{"metric": metric, "value": [1.0, "1"]} for metric in metrics]
@@ -40,15 +42,9 @@ async def a_fake_prometheus(trust: ssl.SSLContext | None = None) -> AsyncIterato
     fake = FakePrometheus()
     application = web.Application()
     application.router.add_get("/{any:.*}", fake.take)
-    runner = web.AppRunner(application, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=trust)
-    await site.start()
-    fake.url = f"{'https' if trust else 'http'}://localhost:{runner.addresses[0][1]}/prefix/"
-    try:
+    async with serving(web.AppRunner(application, shutdown_timeout=0.1), trust) as (port,):
+        fake.url = f"{'https' if trust else 'http'}://localhost:{port}/prefix/"
         yield fake
-    finally:
-        await runner.cleanup()
 
 
 async def never(_: web.Request) -> web.StreamResponse:

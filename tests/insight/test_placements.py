@@ -134,7 +134,7 @@ async def test_explain_placement_names_assumed_settings(scene: Scene) -> None:
 
 
 async def test_explain_placement_shows_unreachable_clusters(scene: Scene, proxy: FaultProxy) -> None:
-    proxy.refuse()
+    await proxy.refuse()
     await scene.join("dead", server=proxy.server)
     await scene.configure("keyless")
     await scene.machine("web")

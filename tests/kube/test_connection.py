@@ -348,7 +348,7 @@ async def test_send_observes_each_attempt(control_plane: ControlPlane, proxy: Fa
     client = Client(connection, Discovery(connection))
     try:
         await client.apply(a_widget(widgets), manager="me")
-        proxy.refuse()
+        await proxy.refuse()
         await proxy.cut()
         with pytest.raises(ServerUnreachable):
             await client.get(the_widget(widgets))

@@ -275,7 +275,7 @@ async def test_recorder_retries_failed_event_on_next_occurrence(
 ) -> None:
     happened = await about(admin, namespace)
     async with a_client(control_plane, server=proxy.server) as client, a_desk(client) as rig:
-        proxy.refuse()
+        await proxy.refuse()
         with capture_logs() as logged:
             rig.recorder.once(happened)
             await rig.written()

@@ -81,7 +81,7 @@ async def test_watch_resumes_broken_stream(
         await admin.create(a_widget(widgets, name))
     async with a_client(control_plane, server=proxy.server) as client, followed(client, widgets) as events:
         await events.until("Synced")
-        proxy.refuse()
+        await proxy.refuse()
         await proxy.cut()
         await admin.delete(the_widget(widgets, "two"))
         await admin.create(a_widget(widgets, "three"))

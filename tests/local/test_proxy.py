@@ -45,7 +45,7 @@ async def test_proxy_passes_tls_through(proxy: FaultProxy, control_plane: Contro
 
 async def test_proxy_refuse_keeps_open_connections(proxy: FaultProxy, control_plane: ControlPlane) -> None:
     async with connected(proxy, control_plane) as connection:
-        proxy.refuse()
+        await proxy.refuse()
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection("127.0.0.1", proxy.port)
         assert await connection.status() == b"401"

@@ -7,6 +7,8 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.servers import serving
+
 
 class Receiver:
     """Keeps what it is sent, and answers as it is told."""
@@ -29,13 +31,6 @@ async def receiving(trust: ssl.SSLContext | None = None) -> AsyncIterator[Receiv
     receiver = Receiver()
     application = web.Application()
     application.router.add_post("/{any:.*}", receiver.take)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=trust)
-    await site.start()
-    scheme = "https" if trust else "http"
-    receiver.url = f"{scheme}://localhost:{runner.addresses[0][1]}/hook/s3cr3t"
-    try:
+    async with serving(web.AppRunner(application), trust) as (port,):
+        receiver.url = f"{'https' if trust else 'http'}://localhost:{port}/hook/s3cr3t"
         yield receiver
-    finally:
-        await runner.cleanup()

@@ -94,7 +94,7 @@ async def test_informer_reports_changes_after_outage(
     ):
         await settled(informer)
         told.changes.clear()
-        proxy.refuse()
+        await proxy.refuse()
         await proxy.cut()
         assert await eventually(lambda: informer.state is InformerState.BROKEN)
         assert f"{proxy.server} unreachable" in informer.trouble
@@ -184,7 +184,7 @@ async def test_informer_removes_objects_of_kind_removed_in_outage(
     source = widgets_of(namespace, kind)
     async with a_client(control_plane, server=proxy.server) as client, informed(client, source) as (informer, told):
         await settled(informer)
-        proxy.refuse()
+        await proxy.refuse()
         await proxy.cut()
         await admin.delete(the_definition(kind))
         assert await eventually(lambda: _is_absent(admin, kind))

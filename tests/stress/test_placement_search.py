@@ -57,7 +57,7 @@ async def test_search_names_5_unreachable_clusters_of_20_in_time(
     async with a_fleet(control_plane, admin, vms, limits=FleetTimeouts(timeout=3, first_retry=60)) as members:
         await joined(members, proxies)
         for dead in proxies[:3]:
-            dead.refuse()
+            await dead.refuse()
         for frozen in proxies[3:5]:
             frozen.freeze()
         search = Search(members.fleet, patience, SystemClock())

@@ -222,6 +222,7 @@ async def _may_not_watch(rig: AutopilotRig, control_plane: ControlPlane, ref: Re
 
 async def test_missing_hyperconverged_stops_everything(running_rig: AutopilotRig, audit_log: AuditLog) -> None:
     await activate_two(running_rig)
+    await is_corrected(running_rig)  # so that no write is under way
     hco = await running_rig.live(GOLDEN)
     assert hco
     await uninstall(running_rig.client, HYPERCONVERGED.name)
@@ -261,7 +262,7 @@ async def test_drift_during_disconnection_is_corrected_afterwards(
         await activate_two(rig)
         before = await substance(rig)
         for _ in range(3):
-            proxy.refuse()
+            await proxy.refuse()
             await proxy.cut()
             await rig.edit(ASSET, {"spec": {"mode": "Predictive"}})
             await proxy.accept()

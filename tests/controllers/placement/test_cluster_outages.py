@@ -86,7 +86,7 @@ async def test_a_cluster_that_falls_silent_blocks_by_name_until_it_is_back(
     await scene.join("west", server=proxy.server)
     with start(*QUICK, "--placement-strategy=round-robin"):
         assert await eventually(partial(tells, scene, "west", Reachable="True", CredentialsValid="True"))
-        proxy.refuse()
+        await proxy.refuse()
         await proxy.cut()
         assert await eventually(partial(tells, scene, "west", Reachable="False", CredentialsValid="Unknown"))
         await scene.machine("web")
@@ -101,7 +101,7 @@ async def test_a_cluster_that_falls_silent_blocks_by_name_until_it_is_back(
 async def test_a_vm_that_was_found_is_adopted_and_who_was_silent_is_named(
     scene: Scene, start: Start, other: Gateway, proxy: FaultProxy
 ) -> None:
-    proxy.refuse()
+    await proxy.refuse()
     await scene.join("north", server=other.secure_server)
     await scene.join("south", server=proxy.server)
     other.intercept = has_vms("vm-legacy")
@@ -118,7 +118,7 @@ async def has_note(scene: Scene, name: str, text: str) -> bool:
 async def test_a_strict_search_waits_for_those_who_are_silent(
     scene: Scene, start: Start, other: Gateway, proxy: FaultProxy
 ) -> None:
-    proxy.refuse()
+    await proxy.refuse()
     await scene.join("north", server=other.secure_server)
     await scene.join("south", server=proxy.server)
     other.intercept = has_vms("vm-legacy")

@@ -152,7 +152,7 @@ async def test_counts_that_change_quickly_are_written_once_a_second(rig: Rig) ->
 async def test_a_silent_cluster_is_looked_at_when_it_may_be_asked_again_and_wakes_who_waits_for_it(
     rig: Rig, proxy: FaultProxy
 ) -> None:
-    proxy.refuse()
+    await proxy.refuse()
     assert seconds(await rig.report()) == pytest.approx(1.0)
     rig.pending.block(WEB, Blocked(PlacementReason.CLUSTERS_SILENT, "east sleeps"))
     await rig.clock.advance(1.0)
@@ -167,7 +167,7 @@ async def test_a_silent_cluster_is_looked_at_when_it_may_be_asked_again_and_wake
 async def test_a_search_that_fails_is_believed_before_the_next_look(rig: Rig, proxy: FaultProxy) -> None:
     await rig.report()
     await rig.see()
-    proxy.refuse()
+    await proxy.refuse()
     await proxy.cut()
     await rig.members.fleet.ask("east", lambda reader: reader.raw("/readyz"))
     await rig.clock.advance(BETWEEN_STATUS_WRITES / 2)
@@ -252,7 +252,7 @@ async def test_a_cluster_that_fails_and_answers_again_is_an_event_each(rig: Rig,
     await rig.report()
     await rig.see()
     assert rig.ears.events == [], "it answers from the beginning"
-    proxy.refuse()
+    await proxy.refuse()
     await proxy.cut()
     await rig.clock.advance(2 * INTERVAL)
     await rig.report()

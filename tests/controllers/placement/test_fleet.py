@@ -167,7 +167,7 @@ async def test_probe_names_rejected_credentials_without_showing_them(members: Me
 async def test_ask_has_one_message_for_a_cluster_that_is_down(
     members: Members, proxy: FaultProxy, clock: ManualClock
 ) -> None:
-    proxy.refuse()
+    await proxy.refuse()
     await members.join("east", server=proxy.server)
     probed = await members.fleet.probe("east")
     await clock.advance(60)
@@ -186,7 +186,7 @@ async def test_probe_times_out(members: Members, proxy: FaultProxy) -> None:
 
 
 async def test_backoff_doubles_up_to_a_minute(members: Members, proxy: FaultProxy, clock: ManualClock) -> None:
-    proxy.refuse()
+    await proxy.refuse()
     await members.join("east", server=proxy.server)
     for pause in (1, 2, 4, 8, 16, 32, 60, 60):
         members.observed.clear()
@@ -198,7 +198,7 @@ async def test_backoff_doubles_up_to_a_minute(members: Members, proxy: FaultProx
     await proxy.accept()
     assert await members.fleet.probe("east") == VERSION
     assert members.fleet.last_failure("east") is None
-    proxy.refuse()
+    await proxy.refuse()
     await proxy.cut()
     assert isinstance(await members.fleet.probe("east"), Unreachable)
     await proxy.accept()
@@ -207,7 +207,7 @@ async def test_backoff_doubles_up_to_a_minute(members: Members, proxy: FaultProx
 
 
 async def test_backoff_counts_concurrent_failures_once(members: Members, proxy: FaultProxy, clock: ManualClock) -> None:
-    proxy.refuse()
+    await proxy.refuse()
     await members.join("east", server=proxy.server)
     await asyncio.gather(*(members.fleet.probe("east") for _ in range(5)))
     assert members.observed == [("east", False)] * 5

@@ -64,7 +64,7 @@ async def test_fleet_shows_no_secrets(
         await members.join("down", server=proxy.server)
         await members.join("wrong", kubeconfig=members.kubeconfig(token=SECRET))
         await members.join("broken", kubeconfig=f"users: [{SECRET}")
-        proxy.refuse()
+        await proxy.refuse()
         shown: list[object] = [await members.fleet.probe(name) for name in ("good", "down", "wrong", "broken")]
         shown += [members.fleet.last_failure(name) for name in ("good", "down", "wrong", "broken")]
         shown += members.fleet._clients.values()

@@ -71,7 +71,7 @@ async def test_each_cluster_says_whether_it_has_the_vm(
         return web.json_response(listed) if request.path.endswith("/virtualmachines") else None
 
     gateway.intercept = without
-    proxy.refuse()
+    await proxy.refuse()
     await members.join("has")
     await members.join("has-not", server=gateway.secure_server)
     await members.join("down", server=proxy.server)
