@@ -82,6 +82,10 @@ def a_state(
         (a_state(ENFORCED, live_summary(), staged=WAIT), "Staged", "since 2026-03-01T12:00:00Z: nodes would reboot"),
         (a_state(ENFORCED, staged=WAIT), "Staged", "nodes would reboot"),
         (a_state(ENFORCED, live_summary(), "ApplyFailed", staged=WAIT), "Fails", "note of ApplyFailed"),
+        (a_state(ENFORCED, None, "ApplyFailed", "MachineConfigUpdateStaged", staged=WAIT), "Staged", "would reboot"),
+        (a_state(ENFORCED, None, "ApplyFailed", "TakeoverStaged", staged=WAIT), "Staged", "would reboot"),
+        (a_state(ENFORCED, live_summary(), "TakeoverStaged", "ApplyFailed"), "Fails", "note of ApplyFailed"),
+        (a_state(ENFORCED, live_summary(), "RenderFailed"), "In place", "as the catalog wants it"),
         (a_state(AssetSkipped(SkipReason.CONDITIONS, "no swap"), staged=WAIT), "Left alone", "no swap"),
         (a_state(AssetSkipped(SkipReason.CONDITIONS, "no swap"), staged=DELETION), "Staged", "it is obsolete"),
         (

@@ -9,11 +9,13 @@ from tests.controllers.advisor.rig import HCO, AdvisorRig, advising, no_reboots
 from tests.controllers.approver.process import FREQUENT_RENEWALS, SHORT_LEASE
 from tests.eventually import eventually
 from tests.grants import Account
+from tests.leftovers import delete_all
 from virt_steward.apis.profiles import EXAMPLE, LOAD_AWARE
 from virt_steward.controllers.advisor.options import AdvisorOptions
 from virt_steward.controllers.advisor.profiles import profiles
 from virt_steward.controllers.advisor.profiles.load_aware_rebalancing import DESCHEDULER, PSI
 from virt_steward.controllers.advisor.records import name_of_record
+from virt_steward.runtime.access import LEASE
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.faults import break_node, repair_node
 
@@ -118,6 +120,7 @@ async def test_dry_run_writes_only_status(
 async def test_rights_are_sufficient_and_all_used(
     rig: AdvisorRig, start: Start, account: Account, asked: Asked
 ) -> None:
+    await delete_all(rig.client, LEASE)  # so that it creates its own
     with start(*FREQUENT_RENEWALS) as process:
         for profile in PROFILES:
             rig.profile = profile.name

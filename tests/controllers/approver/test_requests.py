@@ -27,6 +27,7 @@ from tests.eventually import eventually
 from tests.gateway import Gateway
 from tests.grants import Account, an_account
 from tests.installplans import INSTALL_PLAN
+from tests.leftovers import delete_all
 from tests.widgets import install_crd
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER_CRD
 from virt_steward.controllers.approver.definition import ACCESS
@@ -35,7 +36,7 @@ from virt_steward.kube.client import Client, Object, Selection
 from virt_steward.kube.errors import NotFound
 from virt_steward.kube.events import EVENT
 from virt_steward.objects.identity import Key, Ref, ref_of
-from virt_steward.runtime.access import Installation
+from virt_steward.runtime.access import LEASE, Installation
 
 NAMESPACES = 5
 PLANS = 8
@@ -68,6 +69,7 @@ async def test_each_approval_takes_one_request_and_then_there_is_silence(
     places = [await a_namespace_with_wishes(lifecycles) for _ in range(NAMESPACES)]
     await an_approver(cluster, places[0].namespace, targetNamespaces=[one.namespace for one in places])
     jobs = [partial(olm.offer, f"op-{number}.v1.0.0") for olm in places for number in range(PLANS)]
+    await delete_all(cluster, LEASE)  # so that it creates its own
     with start(*FREQUENT_RENEWALS, f"--policy-namespaces={places[0].namespace}") as process:
         assert await eventually(lambda: process.said("leading"))
         await at_once(jobs)

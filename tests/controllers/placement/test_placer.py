@@ -12,12 +12,14 @@ from tests.eventually import eventually
 from tests.fleet import a_secret, the_secret
 from tests.freezes import frozen
 from tests.grants import Account
+from tests.leftovers import delete_all
 from tests.machines import a_config, the_machine
 from virt_steward.controllers.placement.observation import BECAUSE_ANNOTATION, CONFIG_ANNOTATION
 from virt_steward.decisions.machines import choose_cluster
 from virt_steward.decisions.outcomes import Decided
 from virt_steward.decisions.signatures import sign
 from virt_steward.objects.identity import Key
+from virt_steward.runtime.access import LEASE
 from virt_steward.ssa import managers
 
 AMBIGUOUS = (
@@ -184,6 +186,7 @@ async def test_it_needs_all_rights_that_it_declares_and_no_other(
 ) -> None:
     await scene.join("east", "west")
     await scene.machine("web")
+    await delete_all(scene.client, LEASE)  # so that it creates its own
     with start(election=FREQUENT_RENEWALS):
         assert await eventually(partial(scene.waits_for, "web", "AmbiguousPlacement"))
         await scene.change("west", default=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from virt_steward.controllers.autopilot import annotation_keys
+from virt_steward.controllers.autopilot.events import DRIFT, IN_SYNC, STAGED, TAKEOVER_STAGED
 from virt_steward.controllers.autopilot.verdicts import AssetFailed, AssetPending, AssetSkipped
 from virt_steward.objects.decision_record import read_decision
 from virt_steward.platform.hco import PREFIX
@@ -40,9 +41,10 @@ STEERING = frozenset(
     }
 )
 """By these, users override what the catalog wants of an object."""
-TROUBLE = frozenset({"ApplyFailed", "RenderFailed"})
-DIFFERENCE = frozenset({"DriftDetected"})
-SETTLED = frozenset({"AssetApplied", "DriftCorrected", "AssetInOrder"})
+TROUBLE = frozenset({"ApplyFailed"})
+"""Not RenderFailed: whether an asset renders now is known from its decision."""
+DIFFERENCE = frozenset({DRIFT})
+SETTLED = frozenset({"AssetApplied", "DriftCorrected", IN_SYNC, STAGED, TAKEOVER_STAGED})
 
 
 @dataclass(frozen=True, slots=True)
