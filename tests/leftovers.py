@@ -2,7 +2,7 @@
 
 from virt_steward.kube.client import Client
 from virt_steward.kube.errors import NotFound
-from virt_steward.objects.identity import Kind, ref_of
+from virt_steward.objects.identity import Kind, Ref, key_of
 
 
 async def delete_all(client: Client, *kinds: Kind) -> None:
@@ -10,6 +10,6 @@ async def delete_all(client: Client, *kinds: Kind) -> None:
     for kind in kinds:
         for obj in await client.list(kind):
             try:
-                await client.delete(ref_of(obj))
+                await client.delete(Ref(kind, key_of(obj)))
             except NotFound:  # its owner was deleted
                 continue

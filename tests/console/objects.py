@@ -8,7 +8,7 @@ from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONF
 from virt_steward.controllers.approver.olm import INSTALL_PLAN
 from virt_steward.controllers.autopilot.options import HCO
 from virt_steward.kube.client import Client, Object
-from virt_steward.kube.errors import NotFound
+from virt_steward.kube.errors import AlreadyExists, NotFound
 from virt_steward.objects.identity import Key, Ref, ref_of
 from virt_steward.plans.fingerprint import fields_hash
 from virt_steward_demo.simulation.install import install, make_namespace
@@ -74,18 +74,17 @@ def a_drift(applied: Object, *fields: str, plan: str = PLAN) -> Object:
 async def put_config(
     client: Client, status: Object, name: str = LOAD_AWARE, *, action: str = "DryRun", **metadata: Any
 ) -> None:
-    """Create or update the config with this status."""
-    spec = {"profile": name, "action": action}
+    """Create the config with this status, or replace the status and the annotations that another test has left."""
+    ref, spec = the_config(name), {"profile": name, "action": action}
     config = {"apiVersion": API_VERSION, "kind": VIRT_PLATFORM_CONFIG.name, "metadata": {"name": name, **metadata}}
     try:
-        await client.get(the_config(name))
-    except NotFound:
-        await client.create({**config, "spec": spec})
-    else:
-        await client.merge_patch(the_config(name), {"metadata": metadata, "spec": spec})
-    seen = (await client.get(the_config(name)))["metadata"]["generation"]
-    status_patch = {"observedGeneration": seen, **status}
-    await client.merge_patch(the_config(name), {"status": status_patch}, subresource="status")
+        live = await client.create({**config, "spec": spec})
+    except AlreadyExists:
+        notes = {"op": "add", "path": "/metadata/annotations", "value": metadata.pop("annotations", {})}
+        await client.json_patch(ref, [notes])
+        live = await client.merge_patch(ref, {"metadata": metadata, "spec": spec})
+    whole = {"observedGeneration": live["metadata"]["generation"], **status}
+    await client.json_patch(ref, [{"op": "add", "path": "/status", "value": whole}], subresource="status")
 
 
 async def put(client: Client, obj: Object) -> None:

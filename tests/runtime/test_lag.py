@@ -66,16 +66,23 @@ async def test_lag_monitor_lets_idle_loop_sleep(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_lag_monitor_reports_blocked_turn_that_its_own_timer_began() -> None:
-    loop, blocked = asyncio.get_running_loop(), list[BlockedTurn]()
-    loop.add_signal_handler(signal.SIGUSR1, lambda: None)
-    try:
+    """Tried again, since a busy machine may stop the process just before `compute`: then that place is reported."""
+
+    async def reported() -> list[float]:
+        loop, blocked = asyncio.get_running_loop(), list[BlockedTurn]()
         with LagMonitor(blocked.append, threshold=0.02).running():
             loop.call_later(0.02, compute, 0.1)  # due when the timer fires
             await asyncio.sleep(0.3)
+        return [one.seconds for one in blocked if one.place.endswith("in compute")]
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGUSR1, lambda: None)
+    try:
+        found = [seconds for _ in range(5) for seconds in await reported()]
     finally:
         loop.remove_signal_handler(signal.SIGUSR1)
-    found = [one for one in blocked if one.place.endswith("in compute")]  # a busy machine may report other turns, too
-    assert [one.seconds >= 0.1 for one in found] == [True]
+    assert 1 <= len(found) <= 5
+    assert min(found) >= 0.1
 
 
 async def test_lag_monitor_restores_loop_and_signal() -> None:
