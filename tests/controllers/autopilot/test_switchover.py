@@ -175,6 +175,10 @@ async def changed_fields(rig: AutopilotRig, ref: Ref, before: dict[Ref, Object])
     return sorted({readable(change.path).partition("[")[0] for change in found})
 
 
+async def stands_by_no_more(howto: Follower) -> bool:
+    return "standing by" not in (await howto.steward("status")).stdout
+
+
 async def test_takeover_by_the_howto_creates_nothing_until_somebody_acts(
     rig: AutopilotRig, control_plane: ControlPlane, tmp_path: Path, audit_log: AuditLog
 ) -> None:
@@ -200,7 +204,7 @@ async def test_takeover_by_the_howto_creates_nothing_until_somebody_acts(
         assert await eventually(partial(is_staged, rig, *rebooting, *waiting), within=60)
         entries = (await staged(rig)).values()
         assert {entry.occasion.value for entry in entries} == {"first contact"}
-        assert "standing by" not in (await howto.steward("status")).stdout
+        assert await eventually(partial(stands_by_no_more, howto))
         command = "get events -n openshift-cnv --field-selector reason=MachineConfigUpdateStaged"
         notes = [one["message"] for one in (await howto.kubectl(command))["items"]]
         origin = ", which another instance or release of the autopilot did not create, is new: nodes"

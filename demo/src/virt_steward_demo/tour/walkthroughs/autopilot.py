@@ -68,7 +68,7 @@ async def autopilot(cluster: DemoCluster, narrator: Narrator) -> None:
     await narrator.check("a change of another object is reverted", rules_are_reverted)
     await narrator.check("the admin's value is kept", lambda: has_ui("false"))
     narrator.say("Another tool sets a second field again and again.")
-    editor = OtherEditor(client, forklift, ("spec", "feature_validation"), ("false", "maybe"), interval=0.2)
+    editor = OtherEditor(client, forklift, ("spec", "feature_validation"), ("false",), interval=0.2)
     async with in_background(editor):
         await narrator.check("the edit war is detected, and the object is paused until an admin decides", is_paused)
     resume = {"metadata": {"annotations": {PAUSED: None}}}
