@@ -15,6 +15,7 @@ from tests.checker.history import Ref as Judged
 from tests.checker.placement import CLUSTER, MACHINES
 from tests.controllers.advisor.rig import HCO, a_descheduler, no_reboots, the_config
 from tests.controllers.approver.lifecycle import an_approver
+from tests.leftovers import delete_all
 from tests.machines import a_machine, the_machine
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.apis.virtplatformconfig import API_VERSION, VIRT_PLATFORM_CONFIG
@@ -370,7 +371,8 @@ class Workload(Holds):
         """Delete what no platform takes away by itself."""
         await self._thaw(Step(0, ""))
         await self._open_gate(Step(0, ""))
-        for kind in (
+        await delete_all(
+            self.client,
             MACHINE,
             INSTALL_PLAN,
             SUBSCRIPTION,
@@ -378,9 +380,7 @@ class Workload(Holds):
             INSTALL_PLAN_APPROVER,
             VIRT_PLATFORM_CONFIG,
             CONTROLLER_REVISION,
-        ):
-            for one in await self.client.list(kind):
-                await self._delete(Ref(kind, Key(one["metadata"].get("namespace", ""), one["metadata"]["name"])))
+        )
         for ref in (ref_of_staging(HCO.key.namespace), *ASSETS.values()):
             await self._delete(ref)
         for member in self.members.values():

@@ -12,10 +12,10 @@ from tests.audit import AuditLog
 from tests.cli.commands import PROGRAM, steward
 from tests.console.objects import define_all
 from tests.eventually import eventually
+from tests.leftovers import delete_all
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG
 from virt_steward.controllers import NAMES
 from virt_steward.kube.client import Client, Selection
-from virt_steward.objects.identity import ref_of
 from virt_steward.packaging.bundle import bundle, cluster_service_version
 from virt_steward.packaging.operation import OperationOptions
 from virt_steward.packaging.overlay import all_in_one_overlay
@@ -262,7 +262,7 @@ async def test_all_in_one_runs_with_its_rights(
         assert await eventually(partial(profiles_are_offered, admin))
     finally:
         child.stop(grace=10)
-        await clear_offers(admin)
+        await delete_all(admin, VIRT_PLATFORM_CONFIG)
     user = f"system:serviceaccount:{namespace}:{account['metadata']['name']}"
     requests = [one for one in audit_log.since(mark) if one.user == user]
     assert requests
@@ -280,8 +280,3 @@ async def all_lead(client: Client, namespace: str) -> bool:
 
 async def profiles_are_offered(client: Client) -> bool:
     return bool(await client.list(VIRT_PLATFORM_CONFIG))
-
-
-async def clear_offers(client: Client) -> None:
-    for one in await client.list(VIRT_PLATFORM_CONFIG):
-        await client.delete(ref_of(one))

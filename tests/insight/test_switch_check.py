@@ -21,7 +21,7 @@ from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.controllers.autopilot.access import GO_LEASE
 from virt_steward.kube.errors import NotFound
 from virt_steward.objects.identity import Key, ref_of
-from virt_steward_demo.simulation.install import install, make_namespace
+from virt_steward_demo.simulation.install import make_namespace
 from virt_steward_demo.simulation.kinds.virtualmachines import VIRTUAL_MACHINE, VIRTUAL_MACHINE_INSTANCE
 from virt_steward_demo.simulation.platform import PlatformShape, SimulatedPlatform
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from virt_steward_demo.local.controlplane import ControlPlane
 
 RECORDINGS = ("autopilot-default", "advisor-load-aware-completed")
-MACHINES = (VIRTUAL_MACHINE, VIRTUAL_MACHINE_INSTANCE)
 HOLDER = "virt-platform-autopilot-6d5f8c9b7-x2x4z_1234"
 DEPLOYMENT = Key("openshift-cnv", "virt-platform-autopilot")
 
@@ -69,8 +68,7 @@ def recorded() -> list[Object]:
 @pytest.fixture
 async def left_behind(admin: Client) -> AsyncIterator[Client]:
     """A platform with what two Go operators have left; the autopilot still runs."""
-    await install(admin, *(kind.name for kind in MACHINES))
-    await delete_all(admin, *MACHINES)
+    await delete_all(admin, VIRTUAL_MACHINE, VIRTUAL_MACHINE_INSTANCE)
     async with SimulatedPlatform(admin, PlatformShape(machines_per_worker=1, packages=(), pace=0.02)):
         await install_crd(admin, VIRT_PLATFORM_CONFIG_CRD.manifest())
         objects = recorded()

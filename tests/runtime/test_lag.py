@@ -78,11 +78,12 @@ async def test_lag_monitor_reports_blocked_turn_that_its_own_timer_began() -> No
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGUSR1, lambda: None)
     try:
-        found = [seconds for _ in range(5) for seconds in await reported()]
+        found: list[float] = []
+        for _ in range(5):
+            found = found or await reported()
     finally:
         loop.remove_signal_handler(signal.SIGUSR1)
-    assert 1 <= len(found) <= 5
-    assert min(found) >= 0.1
+    assert [seconds >= 0.1 for seconds in found] == [True]
 
 
 async def test_lag_monitor_restores_loop_and_signal() -> None:

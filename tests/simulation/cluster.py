@@ -1,16 +1,16 @@
 """A few nodes and pools with the simulated machine-config operator at work, and what was seen of them."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.eventually import eventually
+from tests.leftovers import delete_all
 from tests.runtime.informers import running
 from virt_steward.kube.client import Client
-from virt_steward.kube.errors import NotFound
 from virt_steward.objects.corekinds import NODE
-from virt_steward.objects.identity import Key, Ref, key_of
+from virt_steward.objects.identity import Key, Ref
 from virt_steward.runtime.informer import Informer
 from virt_steward_demo.simulation.conditions import is_true
 from virt_steward_demo.simulation.control_loop import SimulatedObject, source_of
@@ -94,7 +94,7 @@ async def a_cluster(client: Client, *, pace: float = PACE, max_unavailable: int 
 async def nodes_and_a_pool(client: Client, max_unavailable: int | str = 1) -> AsyncIterator[Cluster]:
     """With nobody at work."""
     await install(client, *(kind.name for kind in KINDS if kind is not NODE))
-    await remove_all(client)
+    await delete_all(client, *KINDS)
     await add_base_config(client, "worker")
     await add_pool(client, "worker", maxUnavailable=max_unavailable)
     for number in range(3):
@@ -104,11 +104,4 @@ async def nodes_and_a_pool(client: Client, max_unavailable: int | str = 1) -> As
         async with running(cluster.nodes):
             yield cluster
     finally:
-        await remove_all(client)
-
-
-async def remove_all(client: Client) -> None:
-    for kind in KINDS:
-        for one in await client.list(kind):
-            with suppress(NotFound):
-                await client.delete(Ref(kind, key_of(one)))
+        await delete_all(client, *KINDS)

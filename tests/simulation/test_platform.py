@@ -14,8 +14,7 @@ from virt_steward.objects.corekinds import NODE
 from virt_steward.objects.identity import Key, Ref
 from virt_steward_demo.local.controlplane import ControlPlane
 from virt_steward_demo.simulation.conditions import is_true
-from virt_steward_demo.simulation.install import install
-from virt_steward_demo.simulation.kinds import OLM_KINDS, olm
+from virt_steward_demo.simulation.kinds import olm
 from virt_steward_demo.simulation.kinds.descheduler import KUBE_DESCHEDULER
 from virt_steward_demo.simulation.kinds.hyperconverged import HYPER_CONVERGED
 from virt_steward_demo.simulation.kinds.machineconfiguration import API_VERSION, MACHINE_CONFIG_POOL
@@ -87,7 +86,6 @@ async def test_platform_omits_excluded_kinds(admin: Client) -> None:
 async def test_platform_makes_no_requests_for_unrelated_objects(
     admin: Client, control_plane: ControlPlane, audit_log: AuditLog
 ) -> None:
-    await install(admin, *OLM_KINDS)
     await delete_all(admin, *(stub.kind for stub in olm.STUBS))
     async with a_client(control_plane) as client:
         own = Client(client.connection, client.discovery, Caller(agent="simulation"))

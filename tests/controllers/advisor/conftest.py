@@ -14,6 +14,7 @@ from tests.controllers.advisor.process import Asked, Start
 from tests.controllers.advisor.rig import AdvisorRig
 from tests.controllers.approver.process import ALONE, Process, a_process, home_of
 from tests.grants import Account, an_account
+from tests.leftovers import delete_all
 from tests.widgets import install_crd
 from virt_steward.apis.virtplatformconfig import VIRT_PLATFORM_CONFIG, VIRT_PLATFORM_CONFIG_CRD
 from virt_steward.controllers.advisor.definition import definition
@@ -22,7 +23,7 @@ from virt_steward.controllers.advisor.records import name_of_record
 from virt_steward.kube.client import Client, Selection
 from virt_steward.kube.errors import NotFound
 from virt_steward.objects.corekinds import CONFIG_MAP
-from virt_steward.objects.identity import Key, Ref, key_of, ref_of
+from virt_steward.objects.identity import Key, Ref, key_of
 from virt_steward.plans.preimage import CONTROLLER_REVISION, PROFILE
 from virt_steward.runtime.access import Installation
 from virt_steward_demo.local.controlplane import ControlPlane
@@ -91,8 +92,7 @@ async def configs(admin: Client, account: Account) -> AsyncIterator[Client]:
 
 async def clear_configs(client: Client, home: str) -> None:
     """Delete configs, revisions and records; those are only where the advisor runs."""
-    for one in await client.list(VIRT_PLATFORM_CONFIG):
-        await client.delete(ref_of(one))
+    await delete_all(client, VIRT_PLATFORM_CONFIG)
     for one in await client.list(CONTROLLER_REVISION, Selection(labels=PROFILE)):
         await client.delete(Ref(CONTROLLER_REVISION, key_of(one)))
     for one in await client.list(CONFIG_MAP, Selection(home)):

@@ -12,6 +12,7 @@ from tests.controllers.advisor.process import Start
 from tests.controllers.advisor.rig import AdvisorRig, Listener
 from tests.controllers.approver.process import SHORT_LEASE, home_of
 from tests.grants import Account
+from tests.leftovers import delete_all
 from tests.other_leader import Scraped, deleting, let_another_lead
 from tests.ports import a_free_port
 from tests.runtime.clocks import ManualClock
@@ -33,7 +34,7 @@ from virt_steward.controllers.advisor.steps import (
     StatusStep,
 )
 from virt_steward.kube.events import Occurrence
-from virt_steward.objects.identity import Key, Ref, ref_of
+from virt_steward.objects.identity import Key, Ref
 from virt_steward.runtime.access import LEASE, lease_of
 
 PLAN = "a" * 64
@@ -206,6 +207,5 @@ async def test_config_that_is_deleted_while_another_process_leads_has_no_series(
             assert await metrics.shows(series)
             await let_another_lead(rig.client, lease)
             assert await metrics.shows(series, 'leader_election_master_status{name="advisor"} 0.0')
-            for one in await rig.client.list(VIRT_PLATFORM_CONFIG):
-                await rig.client.delete(ref_of(one))
+            await delete_all(rig.client, VIRT_PLATFORM_CONFIG)
             assert await metrics.shows_no_more(series)

@@ -12,9 +12,9 @@ from tests.audit import AuditLog, Request
 from tests.controllers.approver.lifecycle import Lifecycle, a_lifecycle, define_all
 from tests.controllers.approver.process import Process, a_process, an_installation, home_of
 from tests.grants import Account
+from tests.leftovers import delete_all
 from virt_steward.apis.installplanapprover import INSTALL_PLAN_APPROVER
 from virt_steward.kube.client import Client
-from virt_steward.objects.identity import ref_of
 from virt_steward_demo.local.controlplane import ControlPlane
 
 Lifecycles = Callable[[], Awaitable[Lifecycle]]
@@ -54,12 +54,12 @@ def asked(audit_log: AuditLog, account: Account) -> Asked:
 
 @pytest.fixture
 async def cluster(admin: Client, account: Account) -> AsyncIterator[Client]:
-    """An admin's client; no approver outlives the test that made it."""
+    """An admin's client; no approver of another test counts, and none outlives the test that made it."""
     assert account
     await define_all(admin)
+    await delete_all(admin, INSTALL_PLAN_APPROVER)
     yield admin
-    for one in await admin.list(INSTALL_PLAN_APPROVER):
-        await admin.delete(ref_of(one))
+    await delete_all(admin, INSTALL_PLAN_APPROVER)
 
 
 @pytest.fixture

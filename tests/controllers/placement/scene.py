@@ -7,6 +7,7 @@ from tests.clients import a_client
 from tests.fleet import a_machine_definition, a_secret, a_vm, the_secret
 from tests.grants import Account, an_account
 from tests.kube.kubeconfigs import b64
+from tests.leftovers import delete_all
 from tests.machines import a_config, a_definition_of_machines, a_machine, cluster_of, placed, the_config, the_machine
 from tests.widgets import install_crd
 from virt_steward.apis.kubevirtconfig import KUBEVIRT_CONFIG, KUBEVIRT_CONFIG_CRD
@@ -124,8 +125,7 @@ class Scene:
 
     async def clear(self) -> None:
         """No config and no machine of any test outlives it: either would count for the next."""
-        for one in await self.client.list(MACHINE):
-            await self.client.delete(ref_of(one))
+        await delete_all(self.client, MACHINE)
         for one in await self.client.list(KUBEVIRT_CONFIG):
             await self.client.delete(ref_of(one))
             secret = the_secret(self.secrets, one["metadata"]["name"])

@@ -45,6 +45,7 @@ TROUBLE = frozenset({"ApplyFailed"})
 """Not RenderFailed: whether an asset renders now is known from its decision."""
 DIFFERENCE = frozenset({DRIFT})
 SETTLED = frozenset({"AssetApplied", "DriftCorrected", IN_SYNC, STAGED, TAKEOVER_STAGED})
+"""After one of these, an earlier failure is over."""
 
 
 @dataclass(frozen=True, slots=True)
